@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * /sys/kernel/debug/vbalance, shared by the two modules (both are loaded in
+ * a host that is itself a guest). Whoever comes first makes it, whoever goes
+ * last removes it.
+ */
+#ifndef _VB_COMMON_DEBUGFS_H
+#define _VB_COMMON_DEBUGFS_H
+
+#include <linux/debugfs.h>
+#include <linux/fs.h>
+
+#define VB_DEBUGFS_TOP	"vbalance"
+#define VB_DEBUGFS_HEAD	"v: 1\n"	/* first line of every file */
+
+/* Our folder below the common one; errors may be ignored, as debugfs does. */
+static inline struct dentry *vb_debugfs_get(const char *name)
+{
+	struct dentry *dir, *top = debugfs_lookup(VB_DEBUGFS_TOP, NULL);
+	bool found = top;
+
+	if (!found)
+		top = debugfs_create_dir(VB_DEBUGFS_TOP, NULL);
+	dir = debugfs_create_dir(name, top);
+	if (found)
+		dput(top);
+	return dir;
+}
+
+static inline void vb_debugfs_put(struct dentry *dir)
+{
+	struct dentry *top;
+
+	debugfs_remove(dir);
+	top = debugfs_lookup(VB_DEBUGFS_TOP, NULL);
+	if (!top)
+		return;
+	if (simple_empty(top))
+		debugfs_remove(top);
+	dput(top);
+}
+
+#endif /* _VB_COMMON_DEBUGFS_H */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Function arguments inside an ftrace callback. */
+#ifndef _VB_COMPAT_FTRACE_ARG_H
+#define _VB_COMPAT_FTRACE_ARG_H
+
+#include <linux/ftrace.h>
+
+#ifdef HAVE_ftrace_regs_get_argument	/* since 6.2 */
+#define vb_ftrace_arg(fregs, n)	ftrace_regs_get_argument(fregs, n)
+#else
+/* 6.1: x86 saves the argument registers (not the rest) in fregs->regs. */
+#define vb_ftrace_arg(fregs, n)	\
+	((n) == 0 ? (fregs)->regs.di : (fregs)->regs.si)
+#endif
+
+#endif /* _VB_COMPAT_FTRACE_ARG_H */

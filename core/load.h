@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Decaying sums: interrupt load of a vCPU or of an interrupt, arrival rates,
+ * lost time. A sum is halved at every multiple of 2^shift ns of the common
+ * clock, so sums of different owners that are read at the same time have
+ * decayed alike and their ratios (what Algorithm 1 compares) are not
+ * disturbed. Written by one CPU, read by any: a torn pair of words is off by
+ * one halving at most, and only until the next update.
+ *
+ * Pure logic, no kernel calls.
+ */
+#ifndef _VB_CORE_LOAD_H
+#define _VB_CORE_LOAD_H
+
+#include "vbtypes.h"
+
+/* 2^27 ns = 134 ms half-life: several host rotations, much below a second. */
+#define VB_DECAY_SHIFT	27
+
+struct vb_decay {
+	u64 sum;	/* at @epoch */
+	u64 epoch;	/* clock >> VB_DECAY_SHIFT */
+};
+
+/* Value at time @now_ns. A clock that went back does not decay. */
+static inline u64 vb_decay_read(const struct vb_decay *d, u64 now_ns)
+{
+	u64 sum = *(const volatile u64 *)&d->sum;
+	u64 epoch = *(const volatile u64 *)&d->epoch;
+	u64 now = now_ns >> VB_DECAY_SHIFT;
+	u64 age = now > epoch ? now - epoch : 0;
+
+	return age < 64 ? sum >> age : 0;
+}
+
+/* Add @amount at time @now_ns; single writer. */
+static inline void vb_decay_add(struct vb_decay *d, u64 now_ns, u64 amount)
+{
+	u64 sum = vb_decay_read(d, now_ns);
+	u64 now = now_ns >> VB_DECAY_SHIFT;
+
+	*(volatile u64 *)&d->sum = sum + amount;
+	if (now > d->epoch)
+		*(volatile u64 *)&d->epoch = now;
+}
+
+/*
+ * Length of the window that a decaying sum covers at @now_ns, in ns: a
+ * constant stream of 1 per ns would have this sum. Between one and two
+ * half-lives of full weight: 2^shift (all earlier halves) + the part of the
+ * current epoch.
+ */
+static inline u64 vb_decay_window_ns(u64 now_ns)
+{
+	u64 half = 1ULL << VB_DECAY_SHIFT;
+
+	return half + (now_ns & (half - 1));
+}
+
+#endif /* _VB_CORE_LOAD_H */

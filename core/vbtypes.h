@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Fixed-width types for code that is compiled in the kernel and in user space. */
+#ifndef _VB_CORE_VBTYPES_H
+#define _VB_CORE_VBTYPES_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
+#include <linux/types.h>
+#include <stdbool.h>
+typedef __u64 u64;
+typedef __u32 u32;
+typedef __s64 s64;
+#endif
+
+#endif /* _VB_CORE_VBTYPES_H */

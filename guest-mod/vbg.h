@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * vbalance_guest: objects and what its files call of each other.
+ *
+ *	vbg_state.c	run state of each vCPU, from one of two sources:
+ *	vbg_page.c	  the area shared with vbalance_host
+ *	vbg_steal.c	  KVM's steal-time record (no host module needed)
+ *	vbg_irqs.c	which interrupts are ours (virtio queues), hot plug
+ *	vbg_load.c	tracepoints: interrupt load, absences, when to look
+ *	vbg_decide.c	Algorithm 1 and the two policies
+ *	vbg_move.c	irq_set_affinity, the direct way
+ *	vbg_debugfs.c	what a person sees
+ *
+ * Contexts: everything that the tracepoints call runs in hard interrupt
+ * context or with preemption disabled; it reads tables under RCU and writes
+ * only per-CPU data or what the busy bit of an interrupt protects. Setting up
+ * and tearing down runs in process context under vbg_irqs_mutex or in the one
+ * maintenance work item.
+ */
+#ifndef _VBG_H
+#define _VBG_H
+
+#include <linux/cpumask.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/types.h>
+
+#include <vbalance/abi.h>
+#include "../core/algorithm1.h"
+#include "../core/load.h"
+
+/* ---- parameters (vbg_main.c) ---- */
+
+enum vbg_source_kind { VBG_SOURCE_AUTO, VBG_SOURCE_PAGE, VBG_SOURCE_STEAL };
+enum vbg_policy { VBG_POLICY_COST, VBG_POLICY_PAPER };
+enum vbg_mapping { VBG_MAPPING_PER_IRQ, VBG_MAPPING_SINGLE };
+enum vbg_remap { VBG_REMAP_AFFINITY, VBG_REMAP_NONE };
+
+extern int vbg_source;
+extern int vbg_policy;
+extern int vbg_mapping;
+extern int vbg_remap;
+extern unsigned int vbg_threshold;	/* percent */
+extern unsigned int vbg_backoff_ms;
+extern bool vbg_observe;
+
+/* ---- per CPU (vbg_load.c) ---- */
+
+struct vbg_cpu {
+	/* interrupt time; written by this CPU in interrupt context */
+	u64 hard_since, hard_stolen;
+	u64 soft_since, soft_stolen, soft_hard;
+	u64 hard_ns, soft_ns;		/* totals */
+	u64 hard_count, soft_count;
+	struct vb_decay load;		/* hard + soft, ns */
+	unsigned int last_irq;		/* for the soft interrupts it causes */
+
+	/* absences from the physical CPU, as seen when we are back */
+	u64 stolen_seen;		/* steal clock at the last look, ns */
+	u64 back_since;			/* local_clock() */
+	u64 on_mean, off_mean;		/* ns, sliding means */
+	u64 nr_absences;
+	struct vb_decay lost_us2;	/* sum of squared absences, us^2 */
+
+	bool idle;			/* in the idle loop's cpu_idle window */
+	u64 looks;			/* how often the state was read */
+};
+
+DECLARE_PER_CPU(struct vbg_cpu, vbg_cpus);
+
+int vbg_load_init(void);
+void vbg_load_exit(void);
+
+/* ---- run states (vbg_state.c) ---- */
+
+/*
+ * State of a CPU as VB_VCPU_*. Context: preemption disabled. A hint: the
+ * truth may change at any time.
+ */
+u32 vbg_cpu_state(int cpu);
+/*
+ * Number of the present absence (or stay) of a CPU; changes whenever the CPU
+ * has run again. Only to be compared for equality.
+ */
+u64 vbg_cpu_episode(int cpu);
+const char *vbg_state_source(void);
+const char *vbg_state_name(u32 state);
+
+/* Algorithm 1's "online": it has a physical CPU at this moment. */
+static inline bool vbg_cpu_running(int cpu)
+{
+	return vbg_cpu_state(cpu) == VB_VCPU_RUNNING;
+}
+
+/* ---- source: shared area (vbg_page.c) ---- */
+
+int vbg_page_init(void);
+void vbg_page_exit(void);
+bool vbg_page_active(void);
+bool vbg_page_state(int cpu, u32 *state, u64 *episode);
+bool vbg_page_since_ns(int cpu, u64 *ns);
+bool vbg_page_stolen_ns(int cpu, u64 *ns);
+void vbg_page_check_self(int cpu);
+void vbg_page_publish_load(int cpu, u64 load_ns);
+void vbg_page_work(void);
+int vbg_page_status(void);
+
+/* ---- source: steal time (vbg_steal.c) ---- */
+
+void vbg_steal_attach_cpu(void *unused);
+bool vbg_steal_available(void);
+bool vbg_steal_state(int cpu, u32 *state, u64 *episode);
+bool vbg_steal_ns(int cpu, u64 *ns);
+
+/* ---- interrupts (vbg_irqs.c) ---- */
+
+enum vbg_why_fixed {
+	VBG_MOVABLE,
+	VBG_FIXED_MANAGED,	/* managed affinity: belongs to the block layer */
+	VBG_FIXED_CHIP,		/* no affinity support, or per CPU */
+};
+
+enum vbg_count {
+	VBG_C_MOVES,
+	VBG_C_EBUSY,		/* old vCPU has not cleaned up its vector */
+	VBG_C_CONTENDED,	/* descriptor locked by somebody else */
+	VBG_C_FAILED,		/* any other error */
+	VBG_C_FOREIGN,		/* somebody else moved or restricted it */
+	VBG_C_INJECTED,
+	VBG_C_RESTORED,
+	VBG_NR_COUNTS,
+};
+
+enum vbg_reason {
+	/* stays */
+	VBG_R_LOW,
+	VBG_R_BALANCED,
+	VBG_R_NONE_ONLINE,
+	VBG_R_MINIMUM,
+	VBG_R_HOLDER_RUNS,	/* cost: nothing to rescue */
+	VBG_R_EPISODE,
+	VBG_R_USELESS,
+	VBG_R_SAVING,
+	VBG_R_SIMILAR,
+	VBG_R_BACKOFF,
+	VBG_R_FIXED,
+	/* moves */
+	VBG_R_OFFLINE,
+	VBG_R_IMBALANCE,
+	VBG_R_RESCUE,
+	VBG_R_STEER,
+	VBG_NR_REASONS,
+};
+
+struct vbg_irq {
+	unsigned int irq;
+	const void *dev_id;	/* compared, never followed */
+	char name[40];		/* as in /proc/interrupts */
+	char kind[8];		/* net, blk, scsi */
+	bool shared;		/* one vector for all queues of the device */
+	enum vbg_why_fixed fixed;
+
+	unsigned long busy;	/* bit 0: somebody decides or moves */
+	/* below: under the busy bit */
+	int home;		/* CPU at adoption, or where a foreign move put it */
+	int cpu;		/* where we believe it is */
+	bool restricted;	/* admin's mask binds us */
+	cpumask_var_t mask;	/* affinity mask when last looked */
+	u64 backoff_until;	/* local_clock() */
+	u64 next_look;		/* when the holder runs: next evaluation */
+	u64 next_steer;		/* long-lived decisions: not before */
+	u64 tried_episode;
+	int tried_cpu;		/* holder in whose absence a move was tried */
+	u64 last_cost, last_saved;
+	u32 injected_since;	/* since irqs_unhandled was last put right */
+
+	/* updated where the interrupt is handled */
+	u64 handled, hard_ns;
+	atomic64_t soft_ns;
+	struct vb_decay load;
+	struct vb_decay arrivals;
+
+	u64 count[VBG_NR_COUNTS];
+	u64 decisions[VBG_NR_REASONS];
+	enum vbg_reason last_reason;
+};
+
+struct vbg_table {
+	struct rcu_head rcu;
+	int nr;
+	struct vbg_irq *irqs[] __counted_by(nr);
+};
+
+extern struct vbg_table __rcu *vbg_table;
+extern struct mutex vbg_irqs_mutex;
+
+int vbg_irqs_init(void);
+void vbg_irqs_exit(void);
+void vbg_irqs_rescan(void);
+struct vbg_irq *vbg_irq_find(unsigned int irq);
+bool vbg_irq_lock(struct vbg_irq *i);
+void vbg_irq_unlock(struct vbg_irq *i);
+
+/* ---- decisions (vbg_decide.c) ---- */
+
+void vbg_look(int cpu);
+void vbg_decide_slow(void);
+u64 vbg_cpu_wait_ns(int cpu, u64 now);
+u64 vbg_cpu_load_ns(int cpu, u64 now);
+extern const char * const vbg_reason_names[VBG_NR_REASONS];
+
+/* ---- moves (vbg_move.c) ---- */
+
+int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns);
+int vbg_irq_where(struct vbg_irq *i, bool *pending);
+void vbg_move_restore(struct vbg_irq *i);
+u64 vbg_move_cost(void);
+void vbg_move_age_cost(void);
+void vbg_move_fix_unhandled(struct vbg_irq *i);
+void vbg_move_counts(u64 *nr, u64 *sum_ns, u64 *max_ns);
+
+/* ---- maintenance (vbg_main.c) ---- */
+
+void vbg_maintain_soon(void);
+
+/* ---- statistics ---- */
+
+enum vbg_stat {
+	VBG_S_LOOKS,
+	VBG_S_TICKS,
+	VBG_S_DEVICE_IRQS,
+	VBG_S_DECISIONS,
+	VBG_S_OBSERVED,		/* would have moved, observe=1 */
+	VBG_S_REGISTRATIONS,
+	VBG_S_REGISTER_FAILED,
+	VBG_S_FALLBACK_SELF,	/* own bit clear while running */
+	VBG_S_FALLBACK_GONE,	/* host said it has let go */
+	VBG_S_FALLBACK_STATUS,	/* keep-alive hypercall failed */
+	VBG_S_RESCANS,
+	VBG_NR_STATS,
+};
+
+struct vbg_stats {
+	u64 v[VBG_NR_STATS];
+};
+
+DECLARE_PER_CPU(struct vbg_stats, vbg_stats);
+
+#define vbg_stat_inc(s)	this_cpu_inc(vbg_stats.v[s])
+
+void vbg_debugfs_init(void);
+void vbg_debugfs_exit(void);
+
+#endif /* _VBG_H */

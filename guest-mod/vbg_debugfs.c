@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/debug/vbalance/guest: see Documentation/debugfs.md.
+ */
+#include <linux/math64.h>
+#include <linux/mutex.h>
+#include <linux/sched/clock.h>
+#include <linux/seq_file.h>
+
+#include "../common/debugfs.h"
+#include "vbg.h"
+
+DEFINE_PER_CPU(struct vbg_stats, vbg_stats);
+
+static struct dentry *vbg_dir;
+
+static const char * const vbg_stat_names[VBG_NR_STATS] = {
+	[VBG_S_LOOKS] = "looks",
+	[VBG_S_TICKS] = "ticks",
+	[VBG_S_DEVICE_IRQS] = "device_irqs",
+	[VBG_S_DECISIONS] = "decisions",
+	[VBG_S_OBSERVED] = "observed",
+	[VBG_S_REGISTRATIONS] = "registrations",
+	[VBG_S_REGISTER_FAILED] = "register_failed",
+	[VBG_S_FALLBACK_SELF] = "fallback_self",
+	[VBG_S_FALLBACK_GONE] = "fallback_gone",
+	[VBG_S_FALLBACK_STATUS] = "fallback_status",
+	[VBG_S_RESCANS] = "rescans",
+};
+
+static const char * const vbg_count_names[VBG_NR_COUNTS] = {
+	[VBG_C_MOVES] = "moves",
+	[VBG_C_EBUSY] = "ebusy",
+	[VBG_C_CONTENDED] = "contended",
+	[VBG_C_FAILED] = "failed",
+	[VBG_C_FOREIGN] = "foreign",
+	[VBG_C_INJECTED] = "injected",
+	[VBG_C_RESTORED] = "restored",
+};
+
+/* Sums over interrupts; those that are gone do not count any more. */
+static void vbg_sum_irqs(u64 *count, u64 *decisions)
+{
+	const struct vbg_table *t;
+	int n, k;
+
+	mutex_lock(&vbg_irqs_mutex);
+	t = rcu_dereference_protected(vbg_table,
+				      lockdep_is_held(&vbg_irqs_mutex));
+	for (n = 0; t && n < t->nr; n++) {
+		for (k = 0; k < VBG_NR_COUNTS; k++)
+			count[k] += READ_ONCE(t->irqs[n]->count[k]);
+		for (k = 0; k < VBG_NR_REASONS; k++)
+			decisions[k] += READ_ONCE(t->irqs[n]->decisions[k]);
+	}
+	mutex_unlock(&vbg_irqs_mutex);
+}
+
+static int stats_show(struct seq_file *m, void *unused)
+{
+	u64 count[VBG_NR_COUNTS] = {}, decisions[VBG_NR_REASONS] = {};
+	u64 nr, sum, max;
+	int k, cpu;
+
+	vbg_sum_irqs(count, decisions);
+	vbg_move_counts(&nr, &sum, &max);
+	seq_puts(m, VB_DEBUGFS_HEAD);
+	seq_printf(m, "source %s\n", vbg_state_source());
+	seq_printf(m, "page_status %d\n", vbg_page_status());
+	for (k = 0; k < VBG_NR_STATS; k++) {
+		u64 total = 0;
+
+		for_each_possible_cpu(cpu)
+			total += READ_ONCE(per_cpu(vbg_stats, cpu).v[k]);
+		seq_printf(m, "%s %llu\n", vbg_stat_names[k], total);
+	}
+	for (k = 0; k < VBG_NR_COUNTS; k++)
+		seq_printf(m, "%s %llu\n", vbg_count_names[k], count[k]);
+	seq_printf(m, "move_cost_ns %llu\n", vbg_move_cost());
+	seq_printf(m, "move_cost_n %llu\n", nr);
+	seq_printf(m, "move_cost_sum_ns %llu\n", sum);
+	seq_printf(m, "move_cost_max_ns %llu\n", max);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(stats);
+
+static int decisions_show(struct seq_file *m, void *unused)
+{
+	u64 count[VBG_NR_COUNTS] = {}, decisions[VBG_NR_REASONS] = {};
+	int k;
+
+	vbg_sum_irqs(count, decisions);
+	seq_puts(m, VB_DEBUGFS_HEAD);
+	for (k = 0; k < VBG_NR_REASONS; k++)
+		seq_printf(m, "%s %llu\n", vbg_reason_names[k], decisions[k]);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(decisions);
+
+static bool vbg_is_holder(int cpu)
+{
+	const struct vbg_table *t;
+	bool holds = false;
+	int n;
+
+	rcu_read_lock();
+	t = rcu_dereference(vbg_table);
+	for (n = 0; t && n < t->nr && !holds; n++)
+		holds = vbg_irq_where(t->irqs[n], NULL) == cpu;
+	rcu_read_unlock();
+	return holds;
+}
+
+static int vcpus_show(struct seq_file *m, void *unused)
+{
+	u64 now = local_clock(), sum = 0, avg;
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		sum += vbg_cpu_load_ns(cpu, now);
+	avg = div_u64(sum, num_online_cpus());
+
+	seq_puts(m, VB_DEBUGFS_HEAD);
+	seq_puts(m, "cpu run alg1 load_us hard_n hard_us soft_n soft_us absences away_mean_us stay_mean_us wait_us\n");
+	for_each_online_cpu(cpu) {
+		const struct vbg_cpu *c = &per_cpu(vbg_cpus, cpu);
+		u64 load = vbg_cpu_load_ns(cpu, now);
+		enum vb_a1_state a1;
+		u32 state;
+
+		preempt_disable();
+		state = vbg_cpu_state(cpu);
+		preempt_enable();
+		a1 = vb_a1_state(state == VB_VCPU_RUNNING, vbg_is_holder(cpu),
+				 load, avg);
+		seq_printf(m, "%d %s %s %llu %llu %llu %llu %llu %llu %llu %llu %llu\n",
+			   cpu, vbg_state_name(state), vb_a1_state_name(a1),
+			   div_u64(load, 1000), READ_ONCE(c->hard_count),
+			   div_u64(READ_ONCE(c->hard_ns), 1000),
+			   READ_ONCE(c->soft_count),
+			   div_u64(READ_ONCE(c->soft_ns), 1000),
+			   READ_ONCE(c->nr_absences),
+			   div_u64(READ_ONCE(c->off_mean), 1000),
+			   div_u64(READ_ONCE(c->on_mean), 1000),
+			   div_u64(vbg_cpu_wait_ns(cpu, now), 1000));
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(vcpus);
+
+static const char *vbg_fixed_name(const struct vbg_irq *i)
+{
+	switch (i->fixed) {
+	case VBG_FIXED_MANAGED: return "managed";
+	case VBG_FIXED_CHIP: return "fixed";
+	default: return i->restricted ? "restricted" : "free";
+	}
+}
+
+static int irqs_show(struct seq_file *m, void *unused)
+{
+	const struct vbg_table *t;
+	u64 now = local_clock();
+	int n, where;
+
+	seq_puts(m, VB_DEBUGFS_HEAD);
+	seq_puts(m, "irq name kind vector affinity cpu home load_us handled hard_us soft_us moves ebusy contended failed foreign last_cost_us last_reason\n");
+	mutex_lock(&vbg_irqs_mutex);
+	t = rcu_dereference_protected(vbg_table,
+				      lockdep_is_held(&vbg_irqs_mutex));
+	for (n = 0; t && n < t->nr; n++) {
+		struct vbg_irq *i = t->irqs[n];
+
+		rcu_read_lock();
+		where = vbg_irq_where(i, NULL);
+		rcu_read_unlock();
+		seq_printf(m, "%u %s %s %s %s %d %d %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %s\n",
+			   i->irq, i->name, i->kind,
+			   i->shared ? "shared" : "queue", vbg_fixed_name(i),
+			   where, i->home,
+			   div_u64(vb_decay_read(&i->load, now), 1000),
+			   READ_ONCE(i->handled),
+			   div_u64(READ_ONCE(i->hard_ns), 1000),
+			   div_u64(atomic64_read(&i->soft_ns), 1000),
+			   READ_ONCE(i->count[VBG_C_MOVES]),
+			   READ_ONCE(i->count[VBG_C_EBUSY]),
+			   READ_ONCE(i->count[VBG_C_CONTENDED]),
+			   READ_ONCE(i->count[VBG_C_FAILED]),
+			   READ_ONCE(i->count[VBG_C_FOREIGN]),
+			   div_u64(i->last_cost, 1000),
+			   vbg_reason_names[i->last_reason]);
+	}
+	mutex_unlock(&vbg_irqs_mutex);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(irqs);
+
+static int features_show(struct seq_file *m, void *unused)
+{
+	seq_puts(m, VB_DEBUGFS_HEAD);
+	seq_printf(m, "version %s\nabi_version %d\n", VB_VERSION,
+		   VB_ABI_VERSION);
+	if (vbg_page_active())
+		seq_puts(m, "page on\n");
+	else
+		seq_printf(m, "page off (%s: error %d)\n",
+			   vbg_source == VBG_SOURCE_STEAL ? "source=steal" :
+			   "host did not register us", vbg_page_status());
+	if (vbg_steal_available())
+		seq_puts(m, "steal on\n");
+	else
+		seq_puts(m, "steal off (host offers no steal time)\n");
+	seq_puts(m, "affinity on\n");
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(features);
+
+void vbg_debugfs_init(void)
+{
+	vbg_dir = vb_debugfs_get("guest");
+	debugfs_create_file("stats", 0444, vbg_dir, NULL, &stats_fops);
+	debugfs_create_file("decisions", 0444, vbg_dir, NULL, &decisions_fops);
+	debugfs_create_file("vcpus", 0444, vbg_dir, NULL, &vcpus_fops);
+	debugfs_create_file("irqs", 0444, vbg_dir, NULL, &irqs_fops);
+	debugfs_create_file("features", 0444, vbg_dir, NULL, &features_fops);
+}
+
+void vbg_debugfs_exit(void)
+{
+	vb_debugfs_put(vbg_dir);
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which interrupts are ours: the virtqueue vectors of virtio-pci devices.
+ *
+ * Found through PCI (vendor 0x1af4) -> MSI-X vector -> irq_desc -> action:
+ * a vector of one queue has vring_interrupt() as handler, the one that all
+ * queues of a device share is named "...-virtqueues" (drivers/virtio/
+ * virtio_pci_common.c). Configuration vectors and INTx are left alone.
+ *
+ * A rescan runs at load, when a device comes or goes (bus notifiers) and once
+ * a second (queues are also torn down and set up again by resets, suspend and
+ * changes of the number of channels, which no notifier tells). An entry can
+ * outlive its interrupt for a moment: every user looks the descriptor up anew
+ * under RCU and compares handler data with dev_id under the descriptor's
+ * lock before it touches anything.
+ */
+#include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/irqdesc.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/sched/clock.h>
+#include <linux/slab.h>
+#include <linux/virtio.h>
+#include <linux/virtio_ids.h>
+#include <linux/virtio_ring.h>
+#include <linux/xarray.h>
+
+#include "vbg.h"
+
+#define VBG_PCI_VENDOR	0x1af4
+#define VBG_MAX_IRQS	4096
+
+struct vbg_table __rcu *vbg_table;
+DEFINE_MUTEX(vbg_irqs_mutex);
+
+/* irq number -> struct vbg_irq, for the interrupt handlers' tracepoints. */
+static DEFINE_XARRAY(vbg_xa);
+
+/* Context: RCU read side (preemption disabled will do). */
+struct vbg_irq *vbg_irq_find(unsigned int irq)
+{
+	return xa_load(&vbg_xa, irq);
+}
+
+bool vbg_irq_lock(struct vbg_irq *i)
+{
+	return !test_and_set_bit_lock(0, &i->busy);
+}
+
+void vbg_irq_unlock(struct vbg_irq *i)
+{
+	clear_bit_unlock(0, &i->busy);
+}
+
+static void vbg_irq_free(struct vbg_irq *i)
+{
+	free_cpumask_var(i->mask);
+	kfree(i);
+}
+
+/* ---- looking at one interrupt ---- */
+
+/* What a scan sees of a vector; a copy made under the descriptor's lock. */
+struct vbg_seen {
+	const void *dev_id;
+	char name[sizeof_field(struct vbg_irq, name)];
+	bool shared;
+	enum vbg_why_fixed fixed;
+	int cpu;
+};
+
+static bool vbg_is_shared_vector(const char *name)
+{
+	const char *suffix = "-virtqueues";
+	size_t n = strlen(name), s = strlen(suffix);
+
+	return n > s && !strcmp(name + n - s, suffix);
+}
+
+static enum vbg_why_fixed vbg_fixed(struct irq_data *d)
+{
+	if (irqd_affinity_is_managed(d))
+		return VBG_FIXED_MANAGED;
+	if (!d->chip || !d->chip->irq_set_affinity || !irqd_can_balance(d))
+		return VBG_FIXED_CHIP;
+	return VBG_MOVABLE;
+}
+
+/* Is this a virtqueue's vector? Fills @seen and the current affinity mask. */
+static bool vbg_inspect(unsigned int irq, struct vbg_seen *seen,
+			struct cpumask *mask, bool *unrestricted)
+{
+	struct irq_desc *desc;
+	struct irq_data *d;
+	unsigned long flags;
+	bool ours = false;
+
+	rcu_read_lock();
+	d = irq_get_irq_data(irq);
+	if (!d)
+		goto out_rcu;
+	desc = irq_data_to_desc(d);
+	raw_spin_lock_irqsave(&desc->lock, flags);
+	if (!desc->action || !desc->action->name)
+		goto out_unlock;
+	seen->shared = vbg_is_shared_vector(desc->action->name);
+	if (desc->action->handler != vring_interrupt && !seen->shared)
+		goto out_unlock;
+	strscpy(seen->name, desc->action->name, sizeof(seen->name));
+	seen->dev_id = desc->action->dev_id;
+	seen->fixed = vbg_fixed(d);
+	seen->cpu = cpumask_first(irq_data_get_effective_affinity_mask(d));
+	cpumask_copy(mask, irq_data_get_affinity_mask(d));
+	/*
+	 * All CPUs is no restriction; neither is the driver's own spreading
+	 * (virtio-net binds queue n to CPU n and leaves it as a hint). What is
+	 * left was somebody's wish.
+	 */
+	*unrestricted = cpumask_subset(cpu_online_mask, mask) ||
+			(desc->affinity_hint &&
+			 cpumask_equal(desc->affinity_hint, mask));
+	ours = true;
+out_unlock:
+	raw_spin_unlock_irqrestore(&desc->lock, flags);
+out_rcu:
+	rcu_read_unlock();
+	return ours;
+}
+
+static int vbg_child_type(struct device *dev, void *type)
+{
+	/* Only virtio-pci's own child; its bus is the virtio bus. */
+	if (!dev->bus || strcmp(dev->bus->name, "virtio"))
+		return 0;
+	*(u32 *)type = dev_to_virtio(dev)->id.device;
+	return 1;
+}
+
+static const char *vbg_device_kind(struct pci_dev *pdev)
+{
+	u32 type = 0;
+
+	device_for_each_child(&pdev->dev, &type, vbg_child_type);
+	switch (type) {
+	case VIRTIO_ID_NET: return "net";
+	case VIRTIO_ID_BLOCK: return "blk";
+	case VIRTIO_ID_SCSI: return "scsi";
+	default: return NULL;
+	}
+}
+
+/* ---- the scan ---- */
+
+struct vbg_scan {
+	struct vbg_table *new;
+	int max;
+	const struct device *leaving;
+};
+
+static struct vbg_irq *vbg_adopt(unsigned int irq, const struct vbg_seen *seen,
+				 const char *kind, const struct cpumask *mask,
+				 bool unrestricted)
+{
+	struct vbg_irq *i = kzalloc(sizeof(*i), GFP_KERNEL);
+
+	if (!i)
+		return NULL;
+	if (!alloc_cpumask_var(&i->mask, GFP_KERNEL)) {
+		kfree(i);
+		return NULL;
+	}
+	cpumask_copy(i->mask, mask);
+	i->restricted = !unrestricted;
+	i->irq = irq;
+	i->dev_id = seen->dev_id;
+	strscpy(i->name, seen->name, sizeof(i->name));
+	strscpy(i->kind, kind, sizeof(i->kind));
+	i->shared = seen->shared;
+	i->fixed = seen->fixed;
+	i->home = seen->cpu;
+	i->cpu = seen->cpu;
+	i->tried_cpu = -1;
+	return i;
+}
+
+static void vbg_scan_device(struct vbg_scan *s, struct pci_dev *pdev)
+{
+	struct vbg_seen seen = {};
+	cpumask_var_t mask;
+	const char *kind;
+	int n, irq;
+
+	if (!pdev->msix_enabled || &pdev->dev == s->leaving)
+		return;
+	kind = vbg_device_kind(pdev);
+	if (!kind || !alloc_cpumask_var(&mask, GFP_KERNEL))
+		return;
+	for (n = 0; s->new->nr < s->max; n++) {
+		struct vbg_irq *i;
+		bool unrestricted;
+
+		irq = pci_irq_vector(pdev, n);
+		if (irq <= 0)
+			break;
+		if (!vbg_inspect(irq, &seen, mask, &unrestricted))
+			continue;
+		i = vbg_irq_find(irq);
+		if (!i || i->dev_id != seen.dev_id ||
+		    strcmp(i->name, seen.name))
+			i = vbg_adopt(irq, &seen, kind, mask, unrestricted);
+		if (i)
+			s->new->irqs[s->new->nr++] = i;
+	}
+	free_cpumask_var(mask);
+}
+
+static bool vbg_table_has(const struct vbg_table *t, const struct vbg_irq *i)
+{
+	int n;
+
+	for (n = 0; t && n < t->nr; n++)
+		if (t->irqs[n] == i)
+			return true;
+	return false;
+}
+
+static void vbg_table_install(struct vbg_table *new)
+{
+	struct vbg_table *old = rcu_dereference_protected(vbg_table,
+					lockdep_is_held(&vbg_irqs_mutex));
+	int n;
+
+	for (n = 0; old && n < old->nr; n++)
+		if (!vbg_table_has(new, old->irqs[n]))
+			xa_erase(&vbg_xa, old->irqs[n]->irq);
+	for (n = 0; new && n < new->nr; n++) {
+		if (vbg_irq_find(new->irqs[n]->irq) == new->irqs[n])
+			continue;
+		if (xa_err(xa_store(&vbg_xa, new->irqs[n]->irq, new->irqs[n],
+				    GFP_KERNEL)))
+			pr_warn("no memory: load of irq %u is not measured\n",
+				new->irqs[n]->irq);
+	}
+	rcu_assign_pointer(vbg_table, new);
+	/* Tracepoints and hooks that still use the old ones are read sides. */
+	synchronize_rcu();
+	for (n = 0; old && n < old->nr; n++)
+		if (!vbg_table_has(new, old->irqs[n]))
+			vbg_irq_free(old->irqs[n]);
+	kfree(old);
+}
+
+static void vbg_scan_locked(const struct device *leaving)
+{
+	struct vbg_table *old = rcu_dereference_protected(vbg_table,
+					lockdep_is_held(&vbg_irqs_mutex));
+	struct vbg_scan s = { .max = VBG_MAX_IRQS, .leaving = leaving };
+	struct pci_dev *pdev = NULL;
+	int n;
+	bool same;
+
+	s.new = kzalloc(struct_size(s.new, irqs, VBG_MAX_IRQS), GFP_KERNEL);
+	if (!s.new)
+		return;
+	while ((pdev = pci_get_device(VBG_PCI_VENDOR, PCI_ANY_ID, pdev)))
+		vbg_scan_device(&s, pdev);
+
+	same = old && old->nr == s.new->nr;
+	for (n = 0; same && n < old->nr; n++)
+		same = old->irqs[n] == s.new->irqs[n];
+	vbg_stat_inc(VBG_S_RESCANS);
+	if (same)
+		kfree(s.new);
+	else
+		vbg_table_install(s.new);
+}
+
+/* Context: process, sleeps. */
+void vbg_irqs_rescan(void)
+{
+	mutex_lock(&vbg_irqs_mutex);
+	vbg_scan_locked(NULL);
+	mutex_unlock(&vbg_irqs_mutex);
+}
+
+/* ---- hot plug ---- */
+
+static int vbg_pci_event(struct notifier_block *nb, unsigned long event,
+			 void *data)
+{
+	struct device *dev = data;
+
+	if (to_pci_dev(dev)->vendor != VBG_PCI_VENDOR)
+		return NOTIFY_DONE;
+	if (event == BUS_NOTIFY_BOUND_DRIVER) {
+		vbg_maintain_soon();
+	} else if (event == BUS_NOTIFY_UNBIND_DRIVER) {
+		mutex_lock(&vbg_irqs_mutex);
+		vbg_scan_locked(dev);
+		mutex_unlock(&vbg_irqs_mutex);
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block vbg_pci_nb = { .notifier_call = vbg_pci_event };
+
+int vbg_irqs_init(void)
+{
+	int err = bus_register_notifier(&pci_bus_type, &vbg_pci_nb);
+
+	if (err)
+		return err;
+	vbg_irqs_rescan();
+	return 0;
+}
+
+/* After nobody decides any more: everything back to where it was. */
+void vbg_irqs_exit(void)
+{
+	struct vbg_table *t;
+	int n;
+
+	bus_unregister_notifier(&pci_bus_type, &vbg_pci_nb);
+	mutex_lock(&vbg_irqs_mutex);
+	t = rcu_dereference_protected(vbg_table,
+				      lockdep_is_held(&vbg_irqs_mutex));
+	for (n = 0; t && n < t->nr; n++)
+		vbg_move_restore(t->irqs[n]);
+	vbg_table_install(NULL);
+	mutex_unlock(&vbg_irqs_mutex);
+	xa_destroy(&vbg_xa);
+}

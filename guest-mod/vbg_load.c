@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Interrupt load, absences, and the moments at which the state is looked at.
+ *
+ * Debian and Ubuntu build without CONFIG_IRQ_TIME_ACCOUNTING, so the time in
+ * hard and soft interrupts is taken here, from the tracepoints around them.
+ * Time that the host stole meanwhile (the vCPU was descheduled in the middle
+ * of a handler) is no load and is taken off, by KVM's steal clock.
+ *
+ * Soft interrupt time (network, block) is put on the interrupt that fired
+ * last on the CPU: it is the one that raised it, but for the rare case of two
+ * devices in one pass.
+ *
+ * The tracepoints are not exported: they are found by name. The canaries at
+ * the end break the build when a prototype changes.
+ */
+#include <linux/interrupt.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/sched/clock.h>
+#include <linux/tracepoint.h>
+#include <trace/events/irq.h>
+#include <trace/events/power.h>
+#include <asm/trace/irq_vectors.h>
+
+#include "vbg.h"
+#include "vbg_trace.h"
+
+DEFINE_PER_CPU(struct vbg_cpu, vbg_cpus);
+
+/*
+ * What counts as an absence: below that it is an interrupt of the host, not
+ * another thread that had the CPU.
+ */
+#define VBG_ABSENCE_MIN_NS	100000
+
+static u64 vbg_stolen_ns(int cpu)
+{
+	u64 ns = 0;
+
+	if (!vbg_steal_ns(cpu, &ns))
+		vbg_page_stolen_ns(cpu, &ns);
+	return ns;
+}
+
+/* Time between two moments without what was stolen in between. */
+static u64 vbg_busy_ns(u64 since, u64 now, u64 stolen_since, u64 stolen_now)
+{
+	u64 ns = now > since ? now - since : 0;
+	u64 stolen = stolen_now > stolen_since ? stolen_now - stolen_since : 0;
+
+	return ns > stolen ? ns - stolen : 0;
+}
+
+static u64 vbg_slide(u64 mean, u64 sample)
+{
+	return mean ? mean - mean / 8 + sample / 8 : sample;
+}
+
+/*
+ * Back on the CPU after an absence? The steal clock is brought up to date by
+ * the host before the guest resumes, so the first interrupt after it sees it.
+ */
+static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
+{
+	u64 stolen = vbg_stolen_ns(cpu);
+	u64 away = stolen - c->stolen_seen, stayed, us;
+
+	c->stolen_seen = stolen;
+	if (away < VBG_ABSENCE_MIN_NS || away > NSEC_PER_SEC * 60)
+		return;
+	stayed = vbg_busy_ns(c->back_since, now, 0, away);
+	c->off_mean = vbg_slide(c->off_mean, away);
+	c->on_mean = vbg_slide(c->on_mean, stayed);
+	c->back_since = now;
+	c->nr_absences++;
+	us = div_u64(away, 1000);
+	vb_decay_add(&c->lost_us2, now, us * us);
+	trace_vb_guest_back(cpu, away, stayed);
+}
+
+/* Hard interrupt context, at the start of an interrupt. */
+static void vbg_on_interrupt(struct vbg_cpu *c, int cpu, u64 now)
+{
+	vbg_page_check_self(cpu);
+	vbg_note_absence(c, cpu, now);
+	vbg_look(cpu);
+}
+
+/* ---- tracepoints; preemption is disabled in all of them ---- */
+
+static void vbg_irq_entry(void *data, int irq, struct irqaction *action)
+{
+	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
+	int cpu = smp_processor_id();
+	u64 now = local_clock();
+	struct vbg_irq *i = vbg_irq_find(irq);
+
+	if (i) {
+		vbg_stat_inc(VBG_S_DEVICE_IRQS);
+		vb_decay_add(&i->arrivals, now, 1);
+		i->handled++;
+		c->last_irq = irq;
+		vbg_on_interrupt(c, cpu, now);
+	}
+	/* After the decision: a move is not the handler's time. */
+	c->hard_stolen = vbg_stolen_ns(cpu);
+	c->hard_since = i ? local_clock() : now;
+}
+
+static void vbg_irq_exit(void *data, int irq, struct irqaction *action,
+			 int ret)
+{
+	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
+	int cpu = smp_processor_id();
+	u64 now = local_clock();
+	struct vbg_irq *i;
+	u64 ns;
+
+	if (!c->hard_since)
+		return;		/* we came in the middle of it */
+	ns = vbg_busy_ns(c->hard_since, now, c->hard_stolen,
+			 vbg_stolen_ns(cpu));
+	c->hard_since = 0;
+	c->hard_ns += ns;
+	c->hard_count++;
+	vb_decay_add(&c->load, now, ns);
+	i = vbg_irq_find(irq);
+	if (i) {
+		i->hard_ns += ns;
+		vb_decay_add(&i->load, now, ns);
+	}
+}
+
+static void vbg_softirq_entry(void *data, unsigned int vec)
+{
+	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
+
+	c->soft_stolen = vbg_stolen_ns(smp_processor_id());
+	c->soft_hard = c->hard_ns;
+	c->soft_since = local_clock();
+}
+
+static bool vbg_is_io_softirq(unsigned int vec)
+{
+	return vec == NET_RX_SOFTIRQ || vec == NET_TX_SOFTIRQ ||
+	       vec == BLOCK_SOFTIRQ || vec == IRQ_POLL_SOFTIRQ;
+}
+
+static void vbg_softirq_exit(void *data, unsigned int vec)
+{
+	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
+	int cpu = smp_processor_id();
+	u64 now = local_clock();
+	u64 ns, nested;
+	struct vbg_irq *i;
+
+	if (!c->soft_since)
+		return;
+	ns = vbg_busy_ns(c->soft_since, now, c->soft_stolen,
+			 vbg_stolen_ns(cpu));
+	nested = c->hard_ns - c->soft_hard;
+	ns = ns > nested ? ns - nested : 0;
+	c->soft_since = 0;
+	c->soft_ns += ns;
+	c->soft_count++;
+	vb_decay_add(&c->load, now, ns);
+	vbg_page_publish_load(cpu, vb_decay_read(&c->load, now));
+	if (!vbg_is_io_softirq(vec) || !c->last_irq)
+		return;
+	i = vbg_irq_find(c->last_irq);
+	if (i) {
+		/* Can run while the hard interrupt is elsewhere already. */
+		atomic64_add(ns, &i->soft_ns);
+		vb_decay_add(&i->load, now, ns);
+	}
+}
+
+/*
+ * The local timer. A busy vCPU that gets its CPU back takes its pending timer
+ * interrupt first: this is the upcall of the paper (section 4.2.1).
+ */
+static void vbg_timer_entry(void *data, int vector)
+{
+	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
+
+	vbg_stat_inc(VBG_S_TICKS);
+	vbg_on_interrupt(c, smp_processor_id(), local_clock());
+}
+
+static void vbg_cpu_idle(void *data, unsigned int state, unsigned int cpu)
+{
+	WRITE_ONCE(per_cpu(vbg_cpus, cpu).idle, state != PWR_EVENT_EXIT);
+}
+
+static struct {
+	const char *name;
+	void *probe;
+	struct tracepoint *tp;
+	bool registered;
+} vbg_tps[] = {
+	{ "irq_handler_entry", vbg_irq_entry },
+	{ "irq_handler_exit", vbg_irq_exit },
+	{ "softirq_entry", vbg_softirq_entry },
+	{ "softirq_exit", vbg_softirq_exit },
+	{ "local_timer_entry", vbg_timer_entry },
+	{ "cpu_idle", vbg_cpu_idle },
+};
+
+static void __maybe_unused vbg_canaries(void)
+{
+	check_trace_callback_type_irq_handler_entry(vbg_irq_entry);
+	check_trace_callback_type_irq_handler_exit(vbg_irq_exit);
+	check_trace_callback_type_softirq_entry(vbg_softirq_entry);
+	check_trace_callback_type_softirq_exit(vbg_softirq_exit);
+	check_trace_callback_type_local_timer_entry(vbg_timer_entry);
+	check_trace_callback_type_cpu_idle(vbg_cpu_idle);
+}
+
+static void vbg_find_tp(struct tracepoint *tp, void *unused)
+{
+	int n;
+
+	for (n = 0; n < ARRAY_SIZE(vbg_tps); n++)
+		if (!strcmp(tp->name, vbg_tps[n].name))
+			vbg_tps[n].tp = tp;
+}
+
+/**
+ * vbg_load_init() - start measuring and deciding
+ * Context: process. Return: 0 or a negative errno, nothing left behind.
+ */
+int vbg_load_init(void)
+{
+	int n, err, cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct vbg_cpu *c = &per_cpu(vbg_cpus, cpu);
+
+		c->stolen_seen = vbg_stolen_ns(cpu);
+		c->back_since = local_clock();
+	}
+	for_each_kernel_tracepoint(vbg_find_tp, NULL);
+	for (n = 0; n < ARRAY_SIZE(vbg_tps); n++) {
+		if (!vbg_tps[n].tp) {
+			pr_err("tracepoint %s is missing\n", vbg_tps[n].name);
+			err = -ENOENT;
+			goto err_unregister;
+		}
+		err = tracepoint_probe_register(vbg_tps[n].tp,
+						vbg_tps[n].probe, NULL);
+		if (err) {
+			pr_err("tracepoint %s: error %d\n", vbg_tps[n].name,
+			       err);
+			goto err_unregister;
+		}
+		vbg_tps[n].registered = true;
+	}
+	return 0;
+
+err_unregister:
+	vbg_load_exit();
+	return err;
+}
+
+/* Nobody is in a probe any more when this returns. Context: process. */
+void vbg_load_exit(void)
+{
+	int n;
+
+	for (n = ARRAY_SIZE(vbg_tps) - 1; n >= 0; n--) {
+		if (vbg_tps[n].registered)
+			tracepoint_probe_unregister(vbg_tps[n].tp,
+						    vbg_tps[n].probe, NULL);
+		vbg_tps[n].registered = false;
+	}
+	tracepoint_synchronize_unregister();
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * vbalance_guest: keeps virtio interrupts off descheduled vCPUs.
+ */
+#include <linux/cpu.h>
+#include <linux/irq_work.h>
+#include <linux/kvm_para.h>
+#include <linux/module.h>
+#include <linux/workqueue.h>
+
+#include "vbg.h"
+#include "../common/param.h"
+
+#define CREATE_TRACE_POINTS
+#include "vbg_trace.h"
+
+static const char * const vbg_source_words[] = {
+	[VBG_SOURCE_AUTO] = "auto",
+	[VBG_SOURCE_PAGE] = "page",
+	[VBG_SOURCE_STEAL] = "steal",
+};
+
+int vbg_source = VBG_SOURCE_AUTO;
+VB_CHOICE_PARAM(source, vbg_source, vbg_source_words, 0444);
+MODULE_PARM_DESC(source, "where run states come from: auto, page (vbalance_host), steal (KVM steal time) (default auto: page when there is one)");
+
+static const char * const vbg_policy_words[] = {
+	[VBG_POLICY_COST] = "cost",
+	[VBG_POLICY_PAPER] = "paper",
+};
+
+int vbg_policy = VBG_POLICY_COST;
+VB_CHOICE_PARAM(policy, vbg_policy, vbg_policy_words, 0644);
+MODULE_PARM_DESC(policy, "cost: move when it saves more than it costs; paper: move at once, as Algorithm 1 says (default cost)");
+
+static const char * const vbg_mapping_words[] = {
+	[VBG_MAPPING_PER_IRQ] = "per-irq",
+	[VBG_MAPPING_SINGLE] = "single",
+};
+
+int vbg_mapping = VBG_MAPPING_PER_IRQ;
+VB_CHOICE_PARAM(mapping, vbg_mapping, vbg_mapping_words, 0644);
+MODULE_PARM_DESC(mapping, "per-irq: each interrupt is decided for itself; single: all on one vCPU, as in the paper (default per-irq)");
+
+static const char * const vbg_remap_words[] = {
+	[VBG_REMAP_AFFINITY] = "affinity",
+	[VBG_REMAP_NONE] = "none",
+};
+
+int vbg_remap = VBG_REMAP_AFFINITY;
+VB_CHOICE_PARAM(remap, vbg_remap, vbg_remap_words, 0644);
+MODULE_PARM_DESC(remap, "how interrupts are moved: affinity, none (default affinity)");
+
+unsigned int vbg_threshold = VB_THRESHOLD_DEFAULT;
+VB_RANGE_PARAM(threshold, vbg_threshold, VB_THRESHOLD_MIN, VB_THRESHOLD_MAX,
+	       0644);
+MODULE_PARM_DESC(threshold, "imbalance ratio above which a running vCPU gives an interrupt away, percent, 100..10000 (default 150)");
+
+unsigned int vbg_backoff_ms = 10000;
+VB_RANGE_PARAM(backoff_ms, vbg_backoff_ms, 0, 3600000, 0644);
+MODULE_PARM_DESC(backoff_ms, "how long an interrupt that somebody else moved is left alone, ms, 0..3600000 (default 10000)");
+
+bool vbg_observe;
+VB_BOOL_PARAM(observe, vbg_observe, 0644);
+MODULE_PARM_DESC(observe, "0 or 1 (default 0): decide, count and trace, but move nothing");
+
+/* ---- maintenance: one work item, once a second or when something came up */
+
+static void vbg_maintain(struct work_struct *work);
+static DECLARE_DELAYED_WORK(vbg_work, vbg_maintain);
+
+static void vbg_irq_work_fn(struct irq_work *w)
+{
+	mod_delayed_work(system_wq, &vbg_work, 0);
+}
+
+static DEFINE_IRQ_WORK(vbg_irq_work, vbg_irq_work_fn);
+static bool vbg_running;
+
+/* Context: any. */
+void vbg_maintain_soon(void)
+{
+	if (READ_ONCE(vbg_running))
+		irq_work_queue(&vbg_irq_work);
+}
+
+static void vbg_maintain(struct work_struct *work)
+{
+	vbg_page_work();
+	vbg_irqs_rescan();
+	mutex_lock(&vbg_irqs_mutex);
+	vbg_decide_slow();
+	mutex_unlock(&vbg_irqs_mutex);
+	if (READ_ONCE(vbg_running))
+		schedule_delayed_work(&vbg_work, HZ);
+}
+
+static void vbg_maintain_start(void)
+{
+	WRITE_ONCE(vbg_running, true);
+	/* First round now: when insmod returns, the state is what it will be. */
+	schedule_delayed_work(&vbg_work, 0);
+	flush_delayed_work(&vbg_work);
+}
+
+static void vbg_maintain_stop(void)
+{
+	WRITE_ONCE(vbg_running, false);
+	irq_work_sync(&vbg_irq_work);
+	cancel_delayed_work_sync(&vbg_work);
+}
+
+/* ---- CPU hotplug ---- */
+
+static enum cpuhp_state vbg_cpuhp;
+
+static int vbg_cpu_online(unsigned int cpu)
+{
+	vbg_steal_attach_cpu(NULL);
+	vbg_maintain_soon();
+	return 0;
+}
+
+static int __init vbg_init(void)
+{
+	int err;
+
+	if (!kvm_para_available()) {
+		pr_err("not a KVM guest: nothing to do here\n");
+		return -ENODEV;
+	}
+	err = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "vbalance/guest:online",
+				vbg_cpu_online, NULL);
+	if (err < 0)
+		return err;
+	vbg_cpuhp = err;
+	err = vbg_page_init();
+	if (err)
+		goto err_cpuhp;
+	err = vbg_irqs_init();
+	if (err)
+		goto err_page;
+	vbg_maintain_start();
+	err = vbg_load_init();
+	if (err)
+		goto err_maintain;
+	vbg_debugfs_init();
+	pr_info("version %s, ABI %d: run states from %s, policy %s%s\n",
+		VB_VERSION, VB_ABI_VERSION, vbg_state_source(),
+		vbg_policy_words[vbg_policy],
+		vbg_observe ? ", observing only" : "");
+	return 0;
+
+err_maintain:
+	vbg_maintain_stop();
+	vbg_irqs_exit();
+err_page:
+	vbg_page_exit();
+err_cpuhp:
+	cpuhp_remove_state(vbg_cpuhp);
+	return err;
+}
+
+static void __exit vbg_exit(void)
+{
+	vbg_debugfs_exit();
+	vbg_load_exit();
+	vbg_maintain_stop();
+	vbg_irqs_exit();
+	vbg_page_exit();
+	cpuhp_remove_state(vbg_cpuhp);
+}
+
+module_init(vbg_init);
+module_exit(vbg_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_AUTHOR("vBalance for KVM");
+MODULE_DESCRIPTION("Keeps virtio interrupts off descheduled vCPUs");
+MODULE_VERSION(VB_VERSION);
+MODULE_INFO(abi_version, __stringify(VB_ABI_VERSION));

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Moving an interrupt to another CPU, now.
+ *
+ * irq_set_affinity() without interrupt remapping only notes the wish; the
+ * move happens in the next interrupt on the *old* CPU (CONFIG_GENERIC_PENDING_
+ * IRQ), which is the one that is descheduled. So the chip's own operation is
+ * called here, under desc->lock as the core does it (kernel/irq/manage.c,
+ * irq_do_set_affinity), with the vector masked (kernel/irq/migration.c,
+ * irq_move_masked_irq).
+ *
+ *  - msi_set_affinity() (arch/x86/kernel/apic/msi.c) warns when a vector that
+ *    can be reserved is moved from another CPU than its own; clearing the
+ *    "can reserve" bit for the time of the call makes it take the direct path,
+ *    which is right for a masked vector. The bit is put back.
+ *  - The affinity mask (smp_affinity, what the admin asked for) is not
+ *    changed, only the effective CPU: undoing a move leaves no trace.
+ *  - -EBUSY: the old vCPU has not run its vector clean-up since the last move.
+ *  - An MSI that the old vCPU has latched already stays there; interrupting
+ *    the new CPU once (irq_inject_interrupt) makes it look at the queue.
+ */
+#include <linux/cpu.h>
+#include <linux/delay.h>
+#include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/irqdesc.h>
+#include <linux/sched/clock.h>
+
+#include "vbg.h"
+#include "vbg_trace.h"
+
+/*
+ * Sliding mean of what a move costs: the time in which the vector is masked
+ * and the mover can do nothing else. Starts where real hardware without
+ * overcommitment is; the first moves correct it.
+ */
+#define VBG_COST_PRIOR_NS	500000ULL
+#define VBG_COST_AGE_NS		(10 * NSEC_PER_SEC)
+
+static u64 vbg_cost_ns = VBG_COST_PRIOR_NS;
+static u64 vbg_cost_measured;		/* local_clock() of the last measurement */
+static atomic64_t vbg_cost_nr, vbg_cost_sum, vbg_cost_max;
+
+u64 vbg_move_cost(void)
+{
+	return READ_ONCE(vbg_cost_ns);
+}
+
+/*
+ * One bad move (a whole host rotation lost in the VMM) must not end all moves
+ * for ever: without new measurements the estimate goes back half way to the
+ * prior every ten seconds, so that one move tries again after a while.
+ */
+void vbg_move_age_cost(void)
+{
+	u64 now = local_clock();
+
+	if (now - READ_ONCE(vbg_cost_measured) < VBG_COST_AGE_NS)
+		return;
+	WRITE_ONCE(vbg_cost_measured, now);
+	WRITE_ONCE(vbg_cost_ns, (vbg_cost_ns + VBG_COST_PRIOR_NS) / 2);
+}
+
+static void vbg_cost_account(u64 ns)
+{
+	s64 max = atomic64_read(&vbg_cost_max);
+
+	/* Racing CPUs lose a sample at worst. */
+	WRITE_ONCE(vbg_cost_ns, (READ_ONCE(vbg_cost_ns) + ns) / 2);
+	WRITE_ONCE(vbg_cost_measured, local_clock());
+	atomic64_inc(&vbg_cost_nr);
+	atomic64_add(ns, &vbg_cost_sum);
+	while ((s64)ns > max && !atomic64_try_cmpxchg(&vbg_cost_max, &max, ns))
+		;
+}
+
+void vbg_move_counts(u64 *nr, u64 *sum_ns, u64 *max_ns)
+{
+	*nr = atomic64_read(&vbg_cost_nr);
+	*sum_ns = atomic64_read(&vbg_cost_sum);
+	*max_ns = atomic64_read(&vbg_cost_max);
+}
+
+/**
+ * vbg_irq_where() - CPU that an interrupt goes to
+ * @i: interrupt
+ * @pending: a move by the core is noted but not done yet (NULL: do not care)
+ * Context: RCU read side. Return: CPU, or -1 when the interrupt is gone.
+ */
+int vbg_irq_where(struct vbg_irq *i, bool *pending)
+{
+	struct irq_data *d = irq_get_irq_data(i->irq);
+	unsigned int cpu;
+
+	if (!d)
+		return -1;
+	if (pending)
+		*pending = irqd_is_setaffinity_pending(d);
+	cpu = cpumask_first(irq_data_get_effective_affinity_mask(d));
+	return cpu < nr_cpu_ids ? cpu : -1;
+}
+
+/* Still the interrupt that we adopted, and fit for a move? */
+static int vbg_move_check(const struct vbg_irq *i, struct irq_desc *desc)
+{
+	struct irq_data *d = &desc->irq_data;
+
+	lockdep_assert_held(&desc->lock);
+	if (!desc->action || desc->action->dev_id != i->dev_id)
+		return -ENOENT;
+	if (irqd_affinity_is_managed(d) || !irqd_can_balance(d) || !d->chip ||
+	    !d->chip->irq_set_affinity)
+		return -EPERM;
+	if (!irqd_is_activated(d) || !irqd_is_started(d) ||
+	    irqd_irq_disabled(d) || irqd_irq_masked(d) ||
+	    irqd_is_setaffinity_pending(d))
+		return -EAGAIN;
+	return 0;
+}
+
+static int vbg_move_locked(struct irq_desc *desc, int target)
+{
+	struct irq_data *d = &desc->irq_data;
+	struct irq_chip *chip = d->chip;
+	bool reserve = irqd_can_reserve(d);
+	int ret;
+
+	if (reserve)
+		irqd_clr_can_reserve(d);
+	if (chip->irq_mask)
+		chip->irq_mask(d);
+	ret = chip->irq_set_affinity(d, cpumask_of(target), false);
+	if (chip->irq_unmask)
+		chip->irq_unmask(d);
+	if (reserve)
+		irqd_set_can_reserve(d);
+	return ret < 0 ? ret : 0;
+}
+
+/**
+ * vbg_move() - move an interrupt
+ * @i: interrupt; the caller holds its busy bit
+ * @target: online CPU
+ * @cost_ns: how long it took (also when it failed)
+ *
+ * Context: any with preemption disabled, RCU read side; CPU hotplug cannot
+ * complete meanwhile. Leaves the guest several times (MMIO) and can lose the
+ * CPU there.
+ * Return: 0; -EBUSY (try again when the old vCPU has run); -EAGAIN
+ * (descriptor locked or interrupt disabled); others: cannot be moved.
+ */
+int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
+{
+	struct irq_data *d = irq_get_irq_data(i->irq);
+	struct irq_desc *desc;
+	unsigned long flags;
+	u64 start;
+	int err, from = i->cpu;
+
+	*cost_ns = 0;
+	if (!d)
+		return -ENOENT;
+	if (!cpu_online(target))
+		return -EINVAL;
+	desc = irq_data_to_desc(d);
+	if (!raw_spin_trylock_irqsave(&desc->lock, flags)) {
+		i->count[VBG_C_CONTENDED]++;
+		return -EAGAIN;
+	}
+	start = local_clock();
+	err = vbg_move_check(i, desc);
+	if (!err)
+		err = vbg_move_locked(desc, target);
+	*cost_ns = local_clock() - start;
+	raw_spin_unlock_irqrestore(&desc->lock, flags);
+
+	switch (err) {
+	case 0:
+		i->count[VBG_C_MOVES]++;
+		i->cpu = vbg_irq_where(i, NULL);
+		vbg_cost_account(*cost_ns);
+		if (!irq_inject_interrupt(i->irq)) {
+			i->count[VBG_C_INJECTED]++;
+			i->injected_since++;
+		}
+		break;
+	case -EBUSY:
+		/* Costs the masking and unmasking all the same. */
+		i->count[VBG_C_EBUSY]++;
+		vbg_cost_account(*cost_ns);
+		break;
+	default:
+		i->count[VBG_C_FAILED]++;
+	}
+	i->last_cost = *cost_ns;
+	trace_vb_guest_move(i->irq, from, target, *cost_ns, err);
+	return err;
+}
+
+/**
+ * vbg_move_fix_unhandled() - our injections are no sign of a broken device
+ * @i: interrupt
+ *
+ * An injected interrupt mostly finds nothing to do, and note_interrupt()
+ * switches an interrupt off when 99.9 % of 100000 were for nothing. Give back
+ * those that were ours.
+ * Context: process.
+ */
+void vbg_move_fix_unhandled(struct vbg_irq *i)
+{
+	struct irq_desc *desc;
+	struct irq_data *d;
+	unsigned long flags;
+	u32 ours = READ_ONCE(i->injected_since);
+
+	if (!ours)
+		return;
+	rcu_read_lock();
+	d = irq_get_irq_data(i->irq);
+	if (d) {
+		desc = irq_data_to_desc(d);
+		raw_spin_lock_irqsave(&desc->lock, flags);
+		desc->irqs_unhandled -= min(desc->irqs_unhandled, ours);
+		raw_spin_unlock_irqrestore(&desc->lock, flags);
+	}
+	rcu_read_unlock();
+	WRITE_ONCE(i->injected_since, 0);
+}
+
+/**
+ * vbg_move_restore() - put an interrupt back to where it was adopted
+ * @i: interrupt; nobody else decides any more
+ *
+ * -EBUSY ends when the old vCPU has run its clean-up, which under
+ * overcommitment takes some host rotations.
+ * Context: process, sleeps.
+ */
+void vbg_move_restore(struct vbg_irq *i)
+{
+	int tries, err = -EAGAIN;
+	u64 cost;
+
+	for (tries = 0; tries < 250; tries++) {
+		cpus_read_lock();
+		preempt_disable();
+		rcu_read_lock();
+		/* Foreign moves stay; so does what never moved. */
+		if (i->fixed || i->cpu == i->home || !cpu_online(i->home) ||
+		    vbg_irq_where(i, NULL) != i->cpu)
+			err = 0;
+		else
+			err = vbg_move(i, i->home, &cost);
+		rcu_read_unlock();
+		preempt_enable();
+		cpus_read_unlock();
+		if (err != -EBUSY && err != -EAGAIN)
+			break;
+		msleep(20);
+	}
+	vbg_move_fix_unhandled(i);
+	if (err && err != -ENOENT)
+		pr_warn("irq %u stays on CPU %d: error %d\n", i->irq, i->cpu,
+			err);
+}

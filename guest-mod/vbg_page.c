@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Run states from the area shared with vbalance_host: registration, staleness,
+ * falling back and coming back. Protocol: include/vbalance/abi.h.
+ *
+ * The area goes through none -> registering -> active -> dead -> none. All
+ * steps but "active -> dead" are taken by the maintenance work item alone;
+ * dead is declared by any CPU that notices (its own bit is clear although it
+ * runs, or the host said it is gone). Readers are RCU-sched read sides: the
+ * area is freed after a grace period, and after the host has confirmed that
+ * it no longer writes.
+ */
+#include <linux/cc_platform.h>
+#include <linux/delay.h>
+#include <linux/io.h>
+#include <linux/jiffies.h>
+#include <linux/kvm_para.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/panic_notifier.h>
+#include <linux/random.h>
+#include <linux/reboot.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include <asm/smp.h>
+#include <asm/tsc.h>
+
+#include "vbg.h"
+#include "vbg_trace.h"
+
+struct vbg_area {
+	struct vb_header *hdr;
+	const struct vb_vcpu_host *host;
+	struct vb_vcpu_guest *guest;
+	struct page **pages;
+	u32 nr_pages;
+	u32 nr_slots;
+	u64 cookie;
+	int slot[];			/* of each CPU; -1: not known */
+};
+
+static struct vbg_area __rcu *vbg_active;
+static struct vbg_area *vbg_area;	/* work item; active, or dead */
+
+static unsigned long vbg_next_try;	/* jiffies */
+static unsigned int vbg_retry_s = 1;
+static int vbg_last_status = -VB_ENOSYS;
+static bool vbg_leaving;		/* the kernel goes: no new area */
+
+/* A host that answers -ENOSYS is asked again after 1, 2, 4, 8, 8, ... s. */
+#define VBG_RETRY_MAX_S	8
+/* How long the host may take to pin the area, or to let go of it. */
+#define VBG_WAIT_MS	2000
+
+static long vbg_call(u64 op, u64 a1, u64 a2, u64 a3)
+{
+	return kvm_hypercall4(VB_HYPERCALL, op, a1, a2, a3);
+}
+
+/* ---- readers ---- */
+
+static const struct vb_vcpu_host *vbg_entry(const struct vbg_area *a, int cpu)
+{
+	int slot = READ_ONCE(a->slot[cpu]);
+
+	return slot >= 0 ? &a->host[slot] : NULL;
+}
+
+bool vbg_page_active(void)
+{
+	return rcu_access_pointer(vbg_active);
+}
+
+/* Context: preemption disabled. False: the area does not know. */
+bool vbg_page_state(int cpu, u32 *state, u64 *episode)
+{
+	const struct vbg_area *a = rcu_dereference_sched(vbg_active);
+	const struct vb_vcpu_host *e = a ? vbg_entry(a, cpu) : NULL;
+
+	if (!e)
+		return false;
+	*state = smp_load_acquire(&e->state);
+	*episode = READ_ONCE(e->nr_preempted);
+	return *state < VB_NR_VCPU_STATES;
+}
+
+/*
+ * How long a CPU has been in its present state, ns. False: not known (no
+ * area, or no change since registration).
+ */
+bool vbg_page_since_ns(int cpu, u64 *ns)
+{
+	const struct vbg_area *a = rcu_dereference_sched(vbg_active);
+	const struct vb_vcpu_host *e = a ? vbg_entry(a, cpu) : NULL;
+	u64 changed = e ? READ_ONCE(e->changed_tsc) : 0;
+	u64 now = rdtsc_ordered();
+
+	if (!changed || !tsc_khz)
+		return false;
+	*ns = now > changed ?
+	      mul_u64_u32_div(now - changed, 1000000, tsc_khz) : 0;
+	return true;
+}
+
+/* Time that the host kept this vCPU from running, ns. */
+bool vbg_page_stolen_ns(int cpu, u64 *ns)
+{
+	const struct vbg_area *a = rcu_dereference_sched(vbg_active);
+	const struct vb_vcpu_host *e = a ? vbg_entry(a, cpu) : NULL;
+
+	if (!e || !tsc_khz)
+		return false;
+	*ns = mul_u64_u32_div(READ_ONCE(e->preempted_tsc), 1000000, tsc_khz);
+	return true;
+}
+
+void vbg_page_publish_load(int cpu, u64 load_ns)
+{
+	struct vbg_area *a = rcu_dereference_sched(vbg_active);
+	int slot = a ? READ_ONCE(a->slot[cpu]) : -1;
+
+	if (slot >= 0)
+		WRITE_ONCE(a->guest[slot].irq_load_ns, load_ns);
+}
+
+static void vbg_page_dead(const struct vbg_area *a, enum vbg_stat why)
+{
+	struct vbg_area *old = (struct vbg_area *)a;
+
+	/* One of several CPUs that notice at once. */
+	if (cmpxchg((struct vbg_area * __force *)&vbg_active, old, NULL) != old)
+		return;
+	vbg_stat_inc(why);
+	trace_vb_guest_fallback(raw_smp_processor_id(), why);
+	vbg_maintain_soon();
+}
+
+/**
+ * vbg_page_check_self() - is the area still alive?
+ * @cpu: this CPU
+ *
+ * Who executes this runs, so the host must say so. If it does not, nobody
+ * keeps the page up to date: live migration, host module gone, snapshot.
+ * Context: hard interrupt.
+ */
+void vbg_page_check_self(int cpu)
+{
+	const struct vbg_area *a = rcu_dereference_sched(vbg_active);
+	const struct vb_vcpu_host *e;
+
+	if (!a)
+		return;
+	if (READ_ONCE(a->hdr->host_status) != VB_HOST_ACTIVE) {
+		vbg_page_dead(a, VBG_S_FALLBACK_GONE);
+		return;
+	}
+	e = vbg_entry(a, cpu);
+	if (e && (READ_ONCE(e->state) != VB_VCPU_RUNNING ||
+		  !test_bit(a->slot[cpu], (unsigned long *)a->hdr->running)))
+		vbg_page_dead(a, VBG_S_FALLBACK_SELF);
+}
+
+/* ---- memory ---- */
+
+static void vbg_area_free(struct vbg_area *a)
+{
+	u32 i;
+
+	if (a->hdr)
+		vunmap(a->hdr);
+	for (i = 0; a->pages && i < a->nr_pages; i++)
+		if (a->pages[i])
+			__free_page(a->pages[i]);
+	kvfree(a->pages);
+	kvfree(a);
+}
+
+static struct vbg_area *vbg_area_alloc(void)
+{
+	u32 i, slots = min_t(u32, nr_cpu_ids, VB_MAX_SLOTS);
+	struct vbg_area *a;
+	void *map;
+
+	a = kvzalloc(struct_size(a, slot, nr_cpu_ids), GFP_KERNEL);
+	if (!a)
+		return NULL;
+	a->nr_slots = slots;
+	a->nr_pages = VB_AREA_PAGES(slots);
+	for (i = 0; i < nr_cpu_ids; i++)
+		a->slot[i] = -1;
+	a->pages = kvcalloc(a->nr_pages, sizeof(*a->pages), GFP_KERNEL);
+	if (!a->pages)
+		goto err_free;
+	for (i = 0; i < a->nr_pages; i++) {
+		a->pages[i] = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		if (!a->pages[i])
+			goto err_free;
+	}
+	map = vmap(a->pages, a->nr_pages, VM_MAP, PAGE_KERNEL);
+	if (!map)
+		goto err_free;
+	do {
+		a->cookie = get_random_u64();
+	} while (!a->cookie);
+
+	a->hdr = map;
+	a->hdr->magic = VB_MAGIC;
+	a->hdr->abi_version = VB_ABI_VERSION;
+	a->hdr->nr_slots = slots;
+	a->hdr->nr_pages = a->nr_pages;
+	a->hdr->host_table_page = 1;
+	a->hdr->guest_table_page = 1 + VB_HOST_TABLE_PAGES(slots);
+	a->hdr->cookie = a->cookie;
+	for (i = 0; i < a->nr_pages; i++)
+		a->hdr->gfn[i] = page_to_pfn(a->pages[i]);
+	a->host = map + (size_t)a->hdr->host_table_page * VB_PAGE_SIZE;
+	a->guest = map + (size_t)a->hdr->guest_table_page * VB_PAGE_SIZE;
+	return a;
+
+err_free:
+	vbg_area_free(a);
+	return NULL;
+}
+
+/* ---- work item ---- */
+
+/* Which slot is which CPU: again and again, CPUs and vCPUs can be plugged. */
+static void vbg_area_map_cpus(struct vbg_area *a)
+{
+	u32 slot, nr = min(READ_ONCE(a->hdr->nr_vcpus), a->nr_slots);
+	int cpu;
+
+	for (slot = 0; slot < nr; slot++) {
+		if (!(smp_load_acquire(&a->host[slot].flags) & VB_VCPU_F_VALID))
+			continue;
+		for_each_possible_cpu(cpu) {
+			if (cpu_physical_id(cpu) != a->host[slot].apic_id)
+				continue;
+			WRITE_ONCE(a->slot[cpu], slot);
+			break;
+		}
+	}
+}
+
+static long vbg_wait_status(u64 cookie, long while_is, unsigned int ms)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(ms);
+	long ret;
+
+	for (;;) {
+		ret = vbg_call(VB_OP_STATUS, 0, 0, cookie);
+		if (ret != while_is || time_after(jiffies, end))
+			return ret;
+		msleep(2);
+	}
+}
+
+/*
+ * End host writes and free. The cookie goes first: it stops new writes at
+ * once, whatever becomes of the hypercall. Writes that are under way end
+ * before the host confirms; a host that does not answer any more gets ample
+ * time.
+ */
+static void vbg_area_drop(struct vbg_area *a)
+{
+	long ret;
+
+	WRITE_ONCE(a->hdr->cookie, 0);
+	smp_mb();
+	ret = vbg_call(VB_OP_UNREGISTER, 0, 0, a->cookie);
+	if (!ret || ret == -VB_ENOENT)
+		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, VBG_WAIT_MS);
+	else
+		msleep(200);
+	synchronize_rcu();
+	if (ret == -VB_EAGAIN) {
+		pr_warn("host does not let go of the shared area: leaking %u pages\n",
+			a->nr_pages);
+		return;
+	}
+	vbg_area_free(a);
+}
+
+static int vbg_try_register(void)
+{
+	struct vbg_area *a;
+	int tries = 0;
+	long ret;
+
+	ret = vbg_call(VB_OP_PROBE, 0, 0, 0);
+	if (ret < 0)
+		return ret;
+	if (ret != VB_ABI_VERSION)
+		return -VB_EPROTO;
+	/* What the host writes would be unreadable in encrypted memory. */
+	if (cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
+		return -VB_EOPNOTSUPP;
+	a = vbg_area_alloc();
+	if (!a)
+		return -VB_ENOMEM;
+	do {
+		ret = vbg_call(VB_OP_REGISTER, page_to_phys(a->pages[0]),
+			       VB_ABI_VERSION, a->cookie);
+	} while (ret == -VB_EAGAIN && ++tries < 10);
+	if (!ret)
+		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, VBG_WAIT_MS);
+	trace_vb_guest_register(a->cookie, a->nr_pages, ret);
+	if (ret) {
+		vbg_stat_inc(VBG_S_REGISTER_FAILED);
+		vbg_area_drop(a);
+		return ret;
+	}
+	vbg_area_map_cpus(a);
+	vbg_area = a;
+	rcu_assign_pointer(vbg_active, a);
+	vbg_stat_inc(VBG_S_REGISTRATIONS);
+	pr_info("run states from the host's vbalance (%u slots, %u pages)\n",
+		a->nr_slots, a->nr_pages);
+	return 0;
+}
+
+/**
+ * vbg_page_work() - keep-alive, clean-up, registration
+ *
+ * Also asks the host once a second whether it still knows us: a snapshot or
+ * migration could leave a page behind in which this vCPU's bit is set.
+ * Context: the maintenance work item; sleeps.
+ */
+void vbg_page_work(void)
+{
+	long ret;
+
+	if (vbg_source == VBG_SOURCE_STEAL || READ_ONCE(vbg_leaving))
+		return;
+	if (vbg_page_active()) {
+		ret = vbg_call(VB_OP_STATUS, 0, 0, vbg_area->cookie);
+		if (ret)
+			vbg_page_dead(vbg_area, VBG_S_FALLBACK_STATUS);
+		else
+			vbg_area_map_cpus(vbg_area);
+	}
+	if (vbg_page_active())
+		return;
+	if (vbg_area) {
+		pr_info("host's vbalance is gone: run states from %s\n",
+			vbg_state_source());
+		synchronize_rcu();
+		vbg_area_drop(vbg_area);
+		vbg_area = NULL;
+		vbg_retry_s = 1;
+		vbg_next_try = jiffies + HZ;
+	}
+	if (time_before(jiffies, vbg_next_try))
+		return;
+	vbg_last_status = vbg_try_register();
+	if (vbg_last_status) {
+		vbg_next_try = jiffies + vbg_retry_s * HZ;
+		vbg_retry_s = min(vbg_retry_s * 2, VBG_RETRY_MAX_S);
+	} else {
+		vbg_retry_s = 1;
+	}
+}
+
+/* Last answer to a registration: 0, or a negative VB_E*. */
+int vbg_page_status(void)
+{
+	return vbg_last_status;
+}
+
+/* ---- the kernel goes ---- */
+
+static void vbg_page_goodbye(void)
+{
+	struct vbg_area *a = READ_ONCE(vbg_area);
+
+	WRITE_ONCE(vbg_leaving, true);
+	if (!a)
+		return;
+	WRITE_ONCE(a->hdr->cookie, 0);
+	smp_mb();
+	vbg_call(VB_OP_UNREGISTER, 0, 0, a->cookie);
+}
+
+/* Reboot and kexec. Context: process; the work item may run meanwhile. */
+static int vbg_reboot(struct notifier_block *nb, unsigned long event, void *d)
+{
+	vbg_page_goodbye();
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block vbg_reboot_nb = { .notifier_call = vbg_reboot };
+
+/* Context: any, other CPUs are stopped. */
+static int vbg_panic(struct notifier_block *nb, unsigned long event, void *d)
+{
+	vbg_page_goodbye();
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block vbg_panic_nb = { .notifier_call = vbg_panic };
+
+int vbg_page_init(void)
+{
+	int err;
+
+	vbg_next_try = jiffies;
+	err = register_reboot_notifier(&vbg_reboot_nb);
+	if (err)
+		return err;
+	err = atomic_notifier_chain_register(&panic_notifier_list,
+					     &vbg_panic_nb);
+	if (err)
+		unregister_reboot_notifier(&vbg_reboot_nb);
+	return err;
+}
+
+/* After the maintenance work item and the tracepoints are off. */
+void vbg_page_exit(void)
+{
+	struct vbg_area *a = vbg_area;
+
+	atomic_notifier_chain_unregister(&panic_notifier_list, &vbg_panic_nb);
+	unregister_reboot_notifier(&vbg_reboot_nb);
+	RCU_INIT_POINTER(vbg_active, NULL);
+	vbg_area = NULL;
+	if (a)
+		vbg_area_drop(a);
+}

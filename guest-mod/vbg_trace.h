@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM vbalance_guest
+
+#if !defined(_VBG_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _VBG_TRACE_H
+
+#include <linux/tracepoint.h>
+
+/* Registration of the shared area: ret is the host's answer. */
+TRACE_EVENT(vb_guest_register,
+	TP_PROTO(u64 cookie, u32 pages, long ret),
+	TP_ARGS(cookie, pages, ret),
+	TP_STRUCT__entry(
+		__field(u64, cookie)
+		__field(u32, pages)
+		__field(long, ret)
+	),
+	TP_fast_assign(
+		__entry->cookie = cookie;
+		__entry->pages = pages;
+		__entry->ret = ret;
+	),
+	TP_printk("cookie=%#llx pages=%u ret=%ld", __entry->cookie,
+		  __entry->pages, __entry->ret)
+);
+
+/* The shared area is dead (why: enum vbg_stat), steal time takes over. */
+TRACE_EVENT(vb_guest_fallback,
+	TP_PROTO(int cpu, int why),
+	TP_ARGS(cpu, why),
+	TP_STRUCT__entry(
+		__field(int, cpu)
+		__field(int, why)
+	),
+	TP_fast_assign(
+		__entry->cpu = cpu;
+		__entry->why = why;
+	),
+	TP_printk("cpu=%d why=%d", __entry->cpu, __entry->why)
+);
+
+/* State change as the vCPU itself sees it: back after so many ns. */
+TRACE_EVENT(vb_guest_back,
+	TP_PROTO(int cpu, u64 away_ns, u64 stayed_ns),
+	TP_ARGS(cpu, away_ns, stayed_ns),
+	TP_STRUCT__entry(
+		__field(int, cpu)
+		__field(u64, away_ns)
+		__field(u64, stayed_ns)
+	),
+	TP_fast_assign(
+		__entry->cpu = cpu;
+		__entry->away_ns = away_ns;
+		__entry->stayed_ns = stayed_ns;
+	),
+	TP_printk("cpu=%d away_ns=%llu stayed_ns=%llu", __entry->cpu,
+		  __entry->away_ns, __entry->stayed_ns)
+);
+
+/* reason: enum vbg_reason; observe: decided but not done. */
+TRACE_EVENT(vb_guest_decision,
+	TP_PROTO(u32 irq, int from, int to, int reason, u64 saved_ns,
+		 bool observe),
+	TP_ARGS(irq, from, to, reason, saved_ns, observe),
+	TP_STRUCT__entry(
+		__field(u32, irq)
+		__field(int, from)
+		__field(int, to)
+		__field(int, reason)
+		__field(u64, saved_ns)
+		__field(bool, observe)
+	),
+	TP_fast_assign(
+		__entry->irq = irq;
+		__entry->from = from;
+		__entry->to = to;
+		__entry->reason = reason;
+		__entry->saved_ns = saved_ns;
+		__entry->observe = observe;
+	),
+	TP_printk("irq=%u %d -> %d reason=%d saved_ns=%llu observe=%d",
+		  __entry->irq, __entry->from, __entry->to, __entry->reason,
+		  __entry->saved_ns, __entry->observe)
+);
+
+TRACE_EVENT(vb_guest_move,
+	TP_PROTO(u32 irq, int from, int to, u64 cost_ns, int err),
+	TP_ARGS(irq, from, to, cost_ns, err),
+	TP_STRUCT__entry(
+		__field(u32, irq)
+		__field(int, from)
+		__field(int, to)
+		__field(u64, cost_ns)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->irq = irq;
+		__entry->from = from;
+		__entry->to = to;
+		__entry->cost_ns = cost_ns;
+		__entry->err = err;
+	),
+	TP_printk("irq=%u %d -> %d cost_ns=%llu err=%d", __entry->irq,
+		  __entry->from, __entry->to, __entry->cost_ns, __entry->err)
+);
+
+/* Somebody else moved the interrupt or changed its mask. */
+TRACE_EVENT(vb_guest_foreign,
+	TP_PROTO(u32 irq, int ours, int theirs, bool restricted),
+	TP_ARGS(irq, ours, theirs, restricted),
+	TP_STRUCT__entry(
+		__field(u32, irq)
+		__field(int, ours)
+		__field(int, theirs)
+		__field(bool, restricted)
+	),
+	TP_fast_assign(
+		__entry->irq = irq;
+		__entry->ours = ours;
+		__entry->theirs = theirs;
+		__entry->restricted = restricted;
+	),
+	TP_printk("irq=%u ours=%d theirs=%d restricted=%d", __entry->irq,
+		  __entry->ours, __entry->theirs, __entry->restricted)
+);
+
+#endif /* _VBG_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE vbg_trace
+#include <trace/define_trace.h>

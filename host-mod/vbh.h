@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * vbalance_host: objects and what its files call of each other.
+ *
+ * Objects: one vbh_vm for each VM with at least one vCPU that was seen, one
+ * vbh_vcpu for each of these vCPUs, one vbh_reg while a guest has a shared
+ * area registered. KVM's own objects are keys for us: they are followed only
+ * inside hooks, where KVM guarantees that they live (the hooked functions got
+ * them as arguments), never from our work item.
+ *
+ * Lifetime: vbh_vcpu and vbh_vm are found under RCU through the hash tables
+ * in vbh_vm.c. The hooks run with preemption disabled, which is a read side
+ * for synchronize_rcu(). Removal: unlinked under vbh_lock in the destroy
+ * hooks (which must not sleep), freed after a grace period by the work item
+ * (VMs) or kfree_rcu (vCPUs).
+ */
+#ifndef _VBH_H
+#define _VBH_H
+
+#include <linux/kvm_host.h>
+#include <linux/list.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/types.h>
+
+#include <vbalance/abi.h>
+#include "../core/area.h"
+
+/* ---- registration of one shared area (vbh_area.c) ---- */
+
+struct vbh_reg {
+	struct vb_header *hdr;		/* host mapping of the area */
+	struct vb_vcpu_host *table;
+	struct vb_vcpu_guest *guest;
+	struct vb_area_layout layout;
+	struct page **pages;
+	struct mm_struct *mm;		/* pinned_vm is charged here */
+};
+
+/* A request between the hypercall and the work item. */
+struct vbh_request {
+	struct vb_area_layout layout;
+	struct mm_struct *mm;		/* mmgrab()ed */
+	u64 gpa;
+	union {
+		struct vb_header hdr;	/* private copy, then overwritten by */
+		unsigned long hva[VB_MAX_AREA_PAGES];
+	};
+};
+
+/* ---- objects (vbh_vm.c) ---- */
+
+enum vbh_vm_count {
+	VBH_VM_REGISTERED,
+	VBH_VM_UNREGISTERED,
+	VBH_VM_RESET,
+	VBH_VM_STALE_COOKIE,
+	VBH_VM_SLOT_BEYOND_AREA,
+	VBH_VM_NR_COUNTS,
+};
+
+struct vbh_vm {
+	struct hlist_node node;		/* hash by kvm */
+	struct list_head list;		/* vbh_vms */
+	struct list_head vcpus;		/* RCU list of vbh_vcpu */
+	const struct kvm *kvm;		/* key */
+	pid_t pid;
+	int nr_vcpus;
+	bool dying;			/* kvm_arch_destroy_vm() was entered */
+	bool unlinked;			/* off the hash, work item frees it */
+	bool named;			/* name is final */
+	char name[24];			/* pid-fd, as in KVM's debugfs */
+
+	struct vbh_reg __rcu *reg;	/* the active area */
+	struct vbh_reg *old_reg;	/* to be released by the work item */
+	struct vbh_request *request;	/* to be set up by the work item */
+	u64 cookie;			/* of request or registration */
+	int status;			/* answer of VB_OP_STATUS */
+
+	struct dentry *dir;
+	atomic64_t count[VBH_VM_NR_COUNTS];
+};
+
+struct vbh_vcpu {
+	struct hlist_node node;		/* hash by vcpu */
+	struct list_head list;		/* vm->vcpus */
+	struct kvm_vcpu *vcpu;		/* key; followed in hooks only */
+	struct vbh_vm *vm;
+	u32 slot;
+	u32 apic_id;
+	u32 word;			/* sequence << 8 | state, see state.h */
+	u64 changed_tsc;		/* host TSC */
+	u64 count[VB_NR_VCPU_STATES];	/* entries into each state */
+	u64 cycles[VB_NR_VCPU_STATES];	/* finished stays, host TSC cycles */
+	struct rcu_head rcu;
+} ____cacheline_aligned_in_smp;
+
+extern raw_spinlock_t vbh_lock;
+extern struct list_head vbh_vms;
+
+struct vbh_vcpu *vbh_vcpu_find(const struct kvm_vcpu *vcpu);
+struct vbh_vcpu *vbh_vcpu_discover(struct kvm_vcpu *vcpu);
+struct vbh_vm *vbh_vm_find(const struct kvm *kvm);
+void vbh_vcpu_destroyed(const struct kvm_vcpu *vcpu);
+void vbh_vm_destroyed(const struct kvm *kvm);
+void vbh_vm_drop_all(void);
+void vbh_kick(void);
+int vbh_vm_init(void);
+void vbh_vm_exit(void);
+
+/* ---- hooks on KVM (vbh_hooks.c) ---- */
+
+enum vbh_feature {
+	VBH_F_RUN_STATE,
+	VBH_F_REGISTRATION,
+	VBH_F_RESET_DETECTION,
+	VBH_NR_FEATURES,
+};
+
+struct vbh_feature_state {
+	const char *name;
+	const char *what;
+	int err;		/* 0: on; else why not (negative errno) */
+	const char *detail;	/* mechanism, or what is missing */
+};
+
+extern struct vbh_feature_state vbh_features[VBH_NR_FEATURES];
+extern bool vbh_kvm_present;
+
+int vbh_hooks_init(void);
+void vbh_hooks_exit(void);
+
+/* ---- run states (vbh_state.c) ---- */
+
+void vbh_on_load(struct kvm_vcpu *vcpu);
+void vbh_on_put(struct kvm_vcpu *vcpu);
+void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg);
+void vbh_infer_state(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu);
+
+/* ---- registration ---- */
+
+long vbh_hypercall(struct kvm_vcpu *vcpu, u64 op, u64 a1, u64 a2, u64 a3);
+void vbh_count_refusal(long err);
+void vbh_vm_reset(const struct kvm *kvm);
+struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err);
+void vbh_area_release(struct vbh_reg *reg, bool tell_guest);
+void vbh_request_free(struct vbh_request *req);
+
+/* ---- statistics, summed over CPUs when read (vbh_debugfs.c) ---- */
+
+enum vbh_stat {
+	VBH_S_LOADS,
+	VBH_S_PUTS,
+	VBH_S_PUBLISHED,
+	VBH_S_UNKNOWN_VCPU,
+	VBH_S_DISCOVERED,
+	VBH_S_NO_MEMORY,
+	VBH_S_HYPERCALLS,
+	VBH_S_REFUSED_EPERM,
+	VBH_S_REFUSED_EINVAL,
+	VBH_S_REFUSED_EFAULT,
+	VBH_S_REFUSED_EROFS,
+	VBH_S_REFUSED_EBUSY,
+	VBH_S_REFUSED_EPROTO,
+	VBH_S_REFUSED_ENOENT,
+	VBH_S_REFUSED_ENOMEM,
+	VBH_S_REFUSED_EAGAIN,
+	VBH_S_REFUSED_EOPNOTSUPP,
+	VBH_S_PAGES_PINNED,
+	VBH_S_PAGES_UNPINNED,
+	VBH_NR_STATS,
+};
+
+struct vbh_stats {
+	u64 v[VBH_NR_STATS];
+};
+
+DECLARE_PER_CPU(struct vbh_stats, vbh_stats);
+
+#define vbh_stat_inc(s)		this_cpu_inc(vbh_stats.v[s])
+#define vbh_stat_add(s, n)	this_cpu_add(vbh_stats.v[s], n)
+
+extern const char * const vbh_state_names[VB_NR_VCPU_STATES];
+extern const char * const vbh_vm_count_names[VBH_VM_NR_COUNTS];
+
+void vbh_debugfs_init(void);
+void vbh_debugfs_exit(void);
+void vbh_debugfs_add_vm(struct vbh_vm *vm);
+void vbh_debugfs_del_vm(struct vbh_vm *vm);
+
+extern bool vbh_observe;
+
+#endif /* _VBH_H */

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pinning and mapping of a guest's shared area.
+ */
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "vbh.h"
+#include "vbh_trace.h"
+
+/*
+ * Pages that the guest wrote a moment ago are present and writable. What is
+ * not (swapped out since, ballooned away) is refused instead of faulted in:
+ * a fault could wait for a user-space handler of the VMM for ever, and this
+ * work item serves all VMs. FOLL_LONGTERM also refuses memory that must not
+ * be pinned (file-backed on a real file system).
+ */
+#define VBH_PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM | FOLL_NOFAULT)
+
+static int vbh_pin(const struct vbh_request *req, struct page **pages)
+{
+	u32 i, nr = req->layout.nr_pages;
+	int err = 0;
+
+	if (!mmget_not_zero(req->mm))
+		return -VB_EFAULT;
+	kthread_use_mm(req->mm);
+	for (i = 0; i < nr; i++) {
+		if (pin_user_pages_fast(req->hva[i], 1, VBH_PIN_FLAGS,
+					&pages[i]) != 1) {
+			err = -VB_EFAULT;
+			break;
+		}
+	}
+	kthread_unuse_mm(req->mm);
+	mmput(req->mm);
+	if (err)
+		unpin_user_pages(pages, i);
+	return err;
+}
+
+static void vbh_unpin(struct page **pages, u32 nr, struct mm_struct *mm)
+{
+	atomic64_sub(nr, &mm->pinned_vm);
+	unpin_user_pages_dirty_lock(pages, nr, true);
+	vbh_stat_add(VBH_S_PAGES_UNPINNED, nr);
+}
+
+/**
+ * vbh_area_map() - pin and map a requested area
+ * @req: the request; its mm reference stays the caller's
+ * @err: negative VB_E* on failure
+ *
+ * Context: our work item (a kernel thread); sleeps.
+ * Return: the area, not yet visible to the hooks, or NULL.
+ */
+struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err)
+{
+	const struct vb_area_layout *l = &req->layout;
+	struct vbh_reg *reg;
+	void *map;
+
+	*err = -VB_ENOMEM;
+	reg = kzalloc(sizeof(*reg), GFP_KERNEL);
+	if (!reg)
+		goto err_trace;
+	reg->pages = kvcalloc(l->nr_pages, sizeof(*reg->pages), GFP_KERNEL);
+	if (!reg->pages)
+		goto err_free_reg;
+	*err = vbh_pin(req, reg->pages);
+	if (*err)
+		goto err_free_pages;
+	atomic64_add(l->nr_pages, &req->mm->pinned_vm);
+	vbh_stat_add(VBH_S_PAGES_PINNED, l->nr_pages);
+	*err = -VB_ENOMEM;
+	map = vmap(reg->pages, l->nr_pages, VM_MAP, PAGE_KERNEL);
+	if (!map)
+		goto err_unpin;
+
+	reg->hdr = map;
+	reg->table = map + (size_t)l->host_table_page * VB_PAGE_SIZE;
+	reg->guest = map + (size_t)l->guest_table_page * VB_PAGE_SIZE;
+	reg->layout = *l;
+	/* The memory behind the addresses may have changed since the check. */
+	*err = -VB_EINVAL;
+	if (READ_ONCE(reg->hdr->magic) != VB_MAGIC ||
+	    READ_ONCE(reg->hdr->cookie) != l->cookie)
+		goto err_unmap;
+
+	reg->mm = req->mm;
+	mmgrab(reg->mm);
+	memset(reg->hdr->running, 0, sizeof(reg->hdr->running));
+	memset(reg->table, 0, (size_t)l->nr_slots * sizeof(*reg->table));
+	reg->hdr->nr_vcpus = 0;
+	reg->hdr->host_abi_version = VB_ABI_VERSION;
+	reg->hdr->host_tsc_khz = tsc_khz;
+	reg->hdr->host_features = VB_HF_RUN_STATE;
+	trace_vb_host_area(l->cookie, l->nr_pages, 1, 0);
+	*err = 0;
+	return reg;
+
+err_unmap:
+	vunmap(map);
+err_unpin:
+	vbh_unpin(reg->pages, l->nr_pages, req->mm);
+err_free_pages:
+	kvfree(reg->pages);
+err_free_reg:
+	kfree(reg);
+err_trace:
+	trace_vb_host_area(l->cookie, l->nr_pages, 1, *err);
+	return NULL;
+}
+
+/**
+ * vbh_area_release() - unmap and unpin
+ * @reg: an area that no hook can see any more (a grace period has passed)
+ * @tell_guest: leave VB_HOST_GONE behind if the page still has our cookie
+ *
+ * Context: may sleep.
+ */
+void vbh_area_release(struct vbh_reg *reg, bool tell_guest)
+{
+	u32 nr = reg->layout.nr_pages;
+
+	if (tell_guest && READ_ONCE(reg->hdr->cookie) == reg->layout.cookie) {
+		memset(reg->hdr->running, 0, sizeof(reg->hdr->running));
+		smp_store_release(&reg->hdr->host_status, VB_HOST_GONE);
+	}
+	trace_vb_host_area(reg->layout.cookie, nr, 0, 0);
+	vunmap(reg->hdr);
+	vbh_unpin(reg->pages, nr, reg->mm);
+	mmdrop(reg->mm);
+	kvfree(reg->pages);
+	kfree(reg);
+}

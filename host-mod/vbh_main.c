@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * vbalance_host: tells KVM guests which of their vCPUs are running.
+ */
+#include <linux/module.h>
+
+#include "vbh.h"
+#include "vbh_param.h"
+#include "../common/param.h"
+
+#define CREATE_TRACE_POINTS
+#include "vbh_trace.h"
+
+static const char * const vbh_hook_choices[] = {
+	[VBH_HOOK_AUTO] = "auto",
+	[VBH_HOOK_FTRACE] = "ftrace",
+	[VBH_HOOK_KPROBE] = "kprobe",
+};
+
+int vbh_hook = VBH_HOOK_AUTO;
+VB_CHOICE_PARAM(hook, vbh_hook, vbh_hook_choices, 0444);
+MODULE_PARM_DESC(hook, "how the run loop is hooked: auto, ftrace, kprobe (default auto: ftrace, else kprobe)");
+
+bool vbh_observe;
+VB_BOOL_PARAM(observe, vbh_observe, 0444);
+MODULE_PARM_DESC(observe, "0 or 1 (default 0): watch and count, but offer nothing to guests");
+
+static int __init vbh_init(void)
+{
+	int err;
+
+	err = vbh_vm_init();
+	if (err)
+		return err;
+	vbh_debugfs_init();
+	err = vbh_hooks_init();
+	if (err)
+		goto err_debugfs;
+	pr_info("version %s, ABI %d%s\n", VB_VERSION, VB_ABI_VERSION,
+		vbh_observe ? ", observing only" : "");
+	return 0;
+
+err_debugfs:
+	vbh_vm_exit();
+	vbh_debugfs_exit();
+	return err;
+}
+
+static void __exit vbh_exit(void)
+{
+	vbh_hooks_exit();
+	vbh_vm_exit();
+	vbh_debugfs_exit();
+}
+
+module_init(vbh_init);
+module_exit(vbh_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_AUTHOR("vBalance for KVM");
+MODULE_DESCRIPTION("Publishes run states of vCPUs to KVM guests");
+MODULE_VERSION(VB_VERSION);
+MODULE_INFO(abi_version, __stringify(VB_ABI_VERSION));
+MODULE_SOFTDEP("pre: kvm");

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _VBH_PARAM_H
+#define _VBH_PARAM_H
+
+#include <linux/types.h>
+
+enum vbh_hook_kind {
+	VBH_HOOK_AUTO,		/* ftrace, kprobe where that does not work */
+	VBH_HOOK_FTRACE,
+	VBH_HOOK_KPROBE,
+};
+
+extern int vbh_hook;
+
+#endif /* _VBH_PARAM_H */

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Run states: what the two hot hooks do.
+ *
+ * Follows arch/x86/kvm/x86.c (kvm_arch_vcpu_load, kvm_arch_vcpu_put) and
+ * virt/kvm/kvm_main.c (kvm_sched_out sets vcpu->preempted before the put,
+ * kvm_vcpu_block sets stat.generic.blocking around its schedule()).
+ *
+ * Each vbh_vcpu has one writer at a time: KVM loads and puts a vCPU on one
+ * CPU at a time. The only other writers are vbh_publish_all() and
+ * vbh_infer_state(), which know from the sequence in vbh_vcpu.word whether a
+ * hook came in between.
+ */
+#include <linux/bitops.h>
+#include <linux/kvm_host.h>
+#include <linux/math64.h>
+
+#include "vbh.h"
+#include "vbh_trace.h"
+
+const char * const vbh_state_names[VB_NR_VCPU_STATES] = {
+	[VB_VCPU_OFF] = "off",
+	[VB_VCPU_RUNNING] = "running",
+	[VB_VCPU_PREEMPTED] = "preempted",
+	[VB_VCPU_HALTED] = "halted",
+	[VB_VCPU_VMM] = "vmm",
+};
+
+#define VBH_STATE_MASK	0xffU
+#define VBH_SEQ_ONE	0x100U
+
+/* Fractional bits of KVM's TSC ratio: kvm_caps.tsc_scaling_ratio_frac_bits. */
+static u64 vbh_scale(const struct kvm_vcpu *vcpu, u64 cycles)
+{
+	unsigned int frac = boot_cpu_has(X86_FEATURE_VMX) ? 48 : 32;
+	u64 ratio = vcpu->arch.l1_tsc_scaling_ratio;
+
+	if (likely(ratio == 1ULL << frac))
+		return cycles;
+	return mul_u64_u64_shr(cycles, ratio, frac);
+}
+
+/* Which vCPU a slot is; at registration, and when a vCPU is plugged in. */
+static void vbh_publish_identity(const struct vbh_vcpu *v, struct vbh_reg *reg)
+{
+	struct vb_vcpu_host *e = &reg->table[v->slot];
+
+	WRITE_ONCE(e->apic_id, v->apic_id);
+	smp_store_release(&e->flags, VB_VCPU_F_VALID);
+	/* Racing vCPUs: the guest takes this as a hint where to stop looking. */
+	if (READ_ONCE(reg->hdr->nr_vcpus) <= v->slot)
+		WRITE_ONCE(reg->hdr->nr_vcpus, v->slot + 1);
+}
+
+static void vbh_publish(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
+			struct vbh_reg *reg, u32 state)
+{
+	struct vb_vcpu_host *e;
+
+	if (unlikely(v->slot >= reg->layout.nr_slots)) {
+		atomic64_inc(&v->vm->count[VBH_VM_SLOT_BEYOND_AREA]);
+		return;
+	}
+	/* The page may belong to another kernel by now (crash, reset). */
+	if (unlikely(READ_ONCE(reg->hdr->cookie) != reg->layout.cookie)) {
+		atomic64_inc(&v->vm->count[VBH_VM_STALE_COOKIE]);
+		return;
+	}
+	e = &reg->table[v->slot];
+	if (unlikely(!READ_ONCE(e->flags)))
+		vbh_publish_identity(v, reg);
+	WRITE_ONCE(e->changed_tsc, vbh_scale(vcpu, v->changed_tsc) +
+				   vcpu->arch.l1_tsc_offset);
+	WRITE_ONCE(e->nr_preempted, v->count[VB_VCPU_PREEMPTED]);
+	WRITE_ONCE(e->preempted_tsc,
+		   vbh_scale(vcpu, v->cycles[VB_VCPU_PREEMPTED]));
+	smp_store_release(&e->state, state);
+	if (state == VB_VCPU_RUNNING)
+		set_bit(v->slot, (unsigned long *)reg->hdr->running);
+	else
+		clear_bit(v->slot, (unsigned long *)reg->hdr->running);
+	vbh_stat_inc(VBH_S_PUBLISHED);
+}
+
+static __always_inline void vbh_change(struct vbh_vcpu *v,
+				       const struct kvm_vcpu *vcpu, u32 state)
+{
+	u32 word = v->word;
+	u64 now = rdtsc();
+	struct vbh_reg *reg;
+
+	v->cycles[word & VBH_STATE_MASK] += now - v->changed_tsc;
+	v->count[state]++;
+	v->changed_tsc = now;
+	/*
+	 * The sequence goes up before the area is written: whoever publishes
+	 * for us (vbh_publish_all) and finds the sequence unchanged after its
+	 * own writes knows that ours come later. smp_wmb() orders our stores.
+	 */
+	WRITE_ONCE(v->word, ((word & ~VBH_STATE_MASK) + VBH_SEQ_ONE) | state);
+	smp_wmb();
+	trace_vb_host_state(v->vm->pid, v->apic_id, word & VBH_STATE_MASK,
+			    state);
+	reg = rcu_dereference_sched(v->vm->reg);
+	if (reg)
+		vbh_publish(v, vcpu, reg, state);
+}
+
+/*
+ * Entry of kvm_arch_vcpu_load(). Context: preemption disabled; from
+ * finish_task_switch() or from an ioctl, never under the run-queue lock.
+ */
+void vbh_on_load(struct kvm_vcpu *vcpu)
+{
+	struct vbh_vcpu *v = vbh_vcpu_find(vcpu);
+
+	vbh_stat_inc(VBH_S_LOADS);
+	if (unlikely(!v)) {
+		v = vbh_vcpu_discover(vcpu);
+		if (!v)
+			return;
+	}
+	vbh_change(v, vcpu, VB_VCPU_RUNNING);
+}
+
+/* What a vCPU without CPU does: read from KVM's own notes, racy by nature. */
+static u32 vbh_put_state(const struct kvm_vcpu *vcpu)
+{
+	if (READ_ONCE(vcpu->preempted))
+		return VB_VCPU_PREEMPTED;
+	if (READ_ONCE(vcpu->stat.generic.blocking))
+		return READ_ONCE(vcpu->arch.mp_state) ==
+			KVM_MP_STATE_UNINITIALIZED ? VB_VCPU_OFF :
+						     VB_VCPU_HALTED;
+	return VB_VCPU_VMM;
+}
+
+/*
+ * Entry of kvm_arch_vcpu_put(). Context: preemption disabled, perhaps under
+ * the run-queue lock with interrupts off: plain memory accesses only.
+ */
+void vbh_on_put(struct kvm_vcpu *vcpu)
+{
+	struct vbh_vcpu *v = vbh_vcpu_find(vcpu);
+
+	vbh_stat_inc(VBH_S_PUTS);
+	if (unlikely(!v)) {
+		vbh_stat_inc(VBH_S_UNKNOWN_VCPU);
+		return;
+	}
+	vbh_change(v, vcpu, vbh_put_state(vcpu));
+}
+
+/**
+ * vbh_infer_state() - first state of a vCPU that was found, not loaded
+ * @v: object, already in the tables (so hooks see it)
+ * @vcpu: its vCPU, alive
+ *
+ * A vCPU that has been on its CPU since before our module came passes no
+ * hook for as long as it stays there. Its state is inferred from what KVM
+ * knows, and dropped when a hook was faster (compare and exchange on the
+ * word with the sequence).
+ * Context: preemption disabled.
+ */
+void vbh_infer_state(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu)
+{
+	u32 word = READ_ONCE(v->word);
+	u32 state;
+
+	if (word >= VBH_SEQ_ONE)
+		return;
+	state = vbh_put_state(vcpu);
+	if (state == VB_VCPU_VMM && READ_ONCE(vcpu->mode) != OUTSIDE_GUEST_MODE)
+		state = VB_VCPU_RUNNING;
+	cmpxchg(&v->word, word, VBH_SEQ_ONE | state);
+}
+
+/**
+ * vbh_publish_all() - write the states known so far into a new area
+ * @vm: its VM; @reg is already its active area and a grace period has passed,
+ *	so every hook from now on publishes by itself
+ * @reg: the area; stays while the caller, the only one who releases, runs
+ *
+ * A hook may run at any point meanwhile. The area ends up with the hook's
+ * state: either the hook's sequence is seen by the check after our writes,
+ * and we write again, or its stores come after ours.
+ * Context: may sleep (but does not).
+ */
+void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg)
+{
+	struct vbh_vcpu *v;
+	u32 word;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(v, &vm->vcpus, list) {
+		if (v->slot >= reg->layout.nr_slots)
+			continue;
+		vbh_publish_identity(v, reg);
+		do {
+			word = READ_ONCE(v->word);
+			if ((word & VBH_STATE_MASK) == VB_VCPU_RUNNING)
+				set_bit(v->slot,
+					(unsigned long *)reg->hdr->running);
+			else
+				clear_bit(v->slot,
+					  (unsigned long *)reg->hdr->running);
+			WRITE_ONCE(reg->table[v->slot].state,
+				   word & VBH_STATE_MASK);
+			smp_mb();
+		} while (READ_ONCE(v->word) != word);
+	}
+	rcu_read_unlock();
+	smp_store_release(&reg->hdr->host_status, VB_HOST_ACTIVE);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * vBalance ABI: the hypercall and the memory that a guest shares with its host.
+ *
+ * One header for both modules, the self tests and the tools. Everything is
+ * fixed width and little endian (x86-64 only). A change of any field or
+ * meaning changes VB_ABI_VERSION; fields may be added in what is reserved
+ * (zero) today without a new version if zero keeps its old meaning.
+ *
+ * The shared area is a list of guest page frames that the guest owns, in this
+ * order (each part starts on a page boundary):
+ *
+ *	header page		struct vb_header		written by both,
+ *								see the fields
+ *	host vCPU table		struct vb_vcpu_host[nr_slots]	host -> guest
+ *	guest vCPU table	struct vb_vcpu_guest[nr_slots]	guest -> host
+ *
+ * A slot is KVM's vcpu_idx (dense, in order of creation, never reused while
+ * the VM lives). The guest finds the slot of a CPU by the APIC id, which is
+ * what KVM calls vcpu_id.
+ *
+ * Neither side trusts what the other writes: the host takes the layout from
+ * the header once, at registration, checks it and keeps a private copy; it
+ * never follows an index from guest memory that it has not checked. The
+ * guest treats host data as hints about time, never as addresses.
+ */
+#ifndef _VBALANCE_ABI_H
+#define _VBALANCE_ABI_H
+
+#include <linux/types.h>
+
+#define VB_ABI_VERSION		1
+
+/* "vBalance" as a little-endian number; first word of the header page. */
+#define VB_MAGIC		0x65636e616c614276ULL
+
+#define VB_PAGE_SHIFT		12
+#define VB_PAGE_SIZE		(1U << VB_PAGE_SHIFT)
+
+/* KVM_MAX_VCPUS is at most 4096 on x86 (CONFIG_KVM_MAX_NR_VCPUS). */
+#define VB_MAX_SLOTS		4096U
+
+/*
+ * The hypercall (VMCALL/VMMCALL, KVM's register convention):
+ *	rax = VB_HYPERCALL, rbx = operation, rcx, rdx, rsi = arguments
+ * Only valid from 64-bit kernel mode. Result in rax: >= 0, or a negative
+ * error below. -1000 (KVM_ENOSYS) means that the host has no vbalance_host,
+ * -1 (KVM_EPERM) that the caller was not in kernel mode.
+ */
+#define VB_HYPERCALL		0x76424c00UL	/* "vBL\0" */
+
+/* Returns the host's VB_ABI_VERSION. No arguments. */
+#define VB_OP_PROBE		0
+/*
+ * Register the shared area. rcx: guest physical address of the header page
+ * (page aligned); rdx: VB_ABI_VERSION; rsi: the cookie that also stands in
+ * the header (not 0). Returns 0 when the request was taken: pinning happens
+ * later, ask VB_OP_STATUS until it no longer says -VB_EAGAIN.
+ */
+#define VB_OP_REGISTER		1
+/*
+ * Ask for the end of host writes. rsi: the cookie. Returns 0 when taken. The
+ * area may be freed when VB_OP_STATUS says -VB_ENOENT.
+ */
+#define VB_OP_UNREGISTER	2
+/*
+ * State of this VM's registration. rsi: the cookie. Returns 0: active with
+ * this cookie; -VB_EAGAIN: being set up or torn down; -VB_ENOENT: none;
+ * -VB_EBUSY: another cookie is registered; other errors: why the last
+ * VB_OP_REGISTER failed.
+ */
+#define VB_OP_STATUS		3
+#define VB_NR_OPS		4
+
+/* Errors (positive values here, returned negative; errno numbers on purpose). */
+#define VB_EPERM		1	/* not from kernel mode (said by KVM) */
+#define VB_ENOENT		2	/* nothing registered */
+#define VB_EAGAIN		11	/* in progress: ask again */
+#define VB_ENOMEM		12	/* host out of memory or over a limit */
+#define VB_EFAULT		14	/* address not backed by guest memory */
+#define VB_EBUSY		16	/* already registered */
+#define VB_EINVAL		22	/* misaligned, bad size, bad header */
+#define VB_EROFS		30	/* memory is read-only */
+#define VB_EPROTO		71	/* unknown ABI version */
+#define VB_EOPNOTSUPP		95	/* unknown operation */
+#define VB_ENOSYS		1000	/* KVM_ENOSYS: no host module */
+
+/* vb_header.host_features */
+#define VB_HF_RUN_STATE		(1ULL << 0)	/* run states are published */
+
+/* vb_header.host_status */
+#define VB_HOST_NONE		0	/* never touched by a host */
+#define VB_HOST_ACTIVE		1	/* the host keeps the area up to date */
+#define VB_HOST_GONE		2	/* the host has let go for good */
+
+/* Run state of a vCPU, vb_vcpu_host.state. */
+#define VB_VCPU_OFF		0	/* unknown, not created, waits for SIPI */
+#define VB_VCPU_RUNNING		1	/* loaded on a physical CPU */
+#define VB_VCPU_PREEMPTED	2	/* runnable, but has no physical CPU */
+#define VB_VCPU_HALTED		3	/* HLT: KVM wakes it on an interrupt */
+#define VB_VCPU_VMM		4	/* exit handled in user space, or asleep
+					 * in the host kernel
+					 */
+#define VB_NR_VCPU_STATES	5
+
+#define VB_MAX_AREA_PAGES	400U
+
+/*
+ * Header page. "guest": written by the guest before VB_OP_REGISTER and then
+ * left alone until the area is unregistered. "host": written by the host.
+ */
+struct vb_header {
+	/* 0x000: guest */
+	__u64	magic;			/* VB_MAGIC */
+	__u32	abi_version;		/* VB_ABI_VERSION */
+	__u32	nr_slots;		/* 1 .. VB_MAX_SLOTS */
+	__u32	nr_pages;		/* pages in gfn[], this one included */
+	__u32	host_table_page;	/* index into gfn[] of the host table */
+	__u32	guest_table_page;	/* index into gfn[] of the guest table */
+	__u32	guest_flags;		/* 0 */
+	__u64	cookie;			/* random, not 0. The host compares it
+					 * before each write: a kernel that
+					 * reuses this page without having
+					 * unregistered it (crash, reset) is
+					 * not written to. Guest sets it to 0
+					 * to stop host writes at once.
+					 */
+	__u8	reserved0[24];
+	/* 0x040: host, own cache line */
+	__u64	host_features;		/* VB_HF_* */
+	__u32	host_status;		/* VB_HOST_* */
+	__u32	host_abi_version;
+	__u32	nr_vcpus;		/* slots in use, highest + 1 */
+	__u32	host_tsc_khz;		/* unit of *_tsc as the host sees it */
+	__u8	reserved1[40];
+	/* 0x080: host; bit = slot, set while VB_VCPU_RUNNING */
+	__u64	running[VB_MAX_SLOTS / 64];
+	/* 0x280 */
+	__u8	reserved2[128];
+	/* 0x300: guest; gfn[0] is this page */
+	__u64	gfn[VB_MAX_AREA_PAGES];
+	__u8	reserved3[VB_PAGE_SIZE - 0x300 - 8 * VB_MAX_AREA_PAGES];
+};
+
+/*
+ * Host -> guest, one cache line a vCPU, single writer (the CPU that loads or
+ * puts the vCPU). changed_tsc is stored before state: who reads state and
+ * then changed_tsc never sees a time older than the state's.
+ */
+struct vb_vcpu_host {
+	__u32	state;			/* VB_VCPU_* */
+	__u32	apic_id;		/* vcpu_id; valid when flags has VALID */
+	__u64	changed_tsc;		/* guest TSC at the last change of state */
+	__u64	nr_preempted;		/* times this vCPU lost its CPU, wraps */
+	__u64	preempted_tsc;		/* TSC cycles spent in PREEMPTED in all
+					 * finished episodes, wraps
+					 */
+	__u32	flags;			/* VB_VCPU_F_* */
+	__u32	reserved0;
+	__u64	reserved1[3];
+};
+
+#define VB_VCPU_F_VALID		(1U << 0)	/* slot is in use */
+
+/* Guest -> host, two cache lines a vCPU. All fields are hints. */
+struct vb_vcpu_guest {
+	__u64	irq_load_ns;		/* interrupt time in the guest's decaying
+					 * window (hard + soft), nanoseconds
+					 */
+	__u64	reserved[15];
+};
+
+#define VB_DIV_UP(a, b)		(((a) + (b) - 1) / (b))
+#define VB_HOST_TABLE_PAGES(slots) \
+	VB_DIV_UP((slots) * (__u32)sizeof(struct vb_vcpu_host), VB_PAGE_SIZE)
+#define VB_GUEST_TABLE_PAGES(slots) \
+	VB_DIV_UP((slots) * (__u32)sizeof(struct vb_vcpu_guest), VB_PAGE_SIZE)
+#define VB_AREA_PAGES(slots) \
+	(1 + VB_HOST_TABLE_PAGES(slots) + VB_GUEST_TABLE_PAGES(slots))
+
+#ifndef __cplusplus
+_Static_assert(sizeof(struct vb_header) == VB_PAGE_SIZE, "vb_header size");
+_Static_assert(__builtin_offsetof(struct vb_header, host_features) == 0x40,
+	       "vb_header host line");
+_Static_assert(__builtin_offsetof(struct vb_header, running) == 0x80,
+	       "vb_header bitmap");
+_Static_assert(__builtin_offsetof(struct vb_header, gfn) == 0x300,
+	       "vb_header page list");
+_Static_assert(sizeof(struct vb_vcpu_host) == 64, "vb_vcpu_host size");
+_Static_assert(sizeof(struct vb_vcpu_guest) == 128, "vb_vcpu_guest size");
+_Static_assert(VB_AREA_PAGES(VB_MAX_SLOTS) <= VB_MAX_AREA_PAGES,
+	       "page list holds the largest area");
+#endif
+
+#endif /* _VBALANCE_ABI_H */
