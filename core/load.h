@@ -14,30 +14,42 @@
 
 #include "vbtypes.h"
 
-/* 2^27 ns = 134 ms half-life: several host rotations, much below a second. */
-#define VB_DECAY_SHIFT	27
+/*
+ * Half-lives as powers of two of a nanosecond: 134 ms spans several host
+ * rotations and follows the load (Algorithm 1); 4.3 s spans some hundred of
+ * them, for what is meant to last.
+ */
+#define VB_DECAY_SHORT	27
+#define VB_DECAY_LONG	32
 
 struct vb_decay {
 	u64 sum;	/* at @epoch */
-	u64 epoch;	/* clock >> VB_DECAY_SHIFT */
+	u64 epoch;	/* clock >> shift */
 };
 
-/* Value at time @now_ns. A clock that went back does not decay. */
-static inline u64 vb_decay_read(const struct vb_decay *d, u64 now_ns)
+/**
+ * vb_decay_read() - value at a time
+ * @d: the sum
+ * @shift: half-life, always the same for one sum
+ * @now_ns: common clock; if it went back, nothing decays
+ */
+static inline u64 vb_decay_read(const struct vb_decay *d, unsigned int shift,
+				u64 now_ns)
 {
 	u64 sum = *(const volatile u64 *)&d->sum;
 	u64 epoch = *(const volatile u64 *)&d->epoch;
-	u64 now = now_ns >> VB_DECAY_SHIFT;
+	u64 now = now_ns >> shift;
 	u64 age = now > epoch ? now - epoch : 0;
 
 	return age < 64 ? sum >> age : 0;
 }
 
 /* Add @amount at time @now_ns; single writer. */
-static inline void vb_decay_add(struct vb_decay *d, u64 now_ns, u64 amount)
+static inline void vb_decay_add(struct vb_decay *d, unsigned int shift,
+				u64 now_ns, u64 amount)
 {
-	u64 sum = vb_decay_read(d, now_ns);
-	u64 now = now_ns >> VB_DECAY_SHIFT;
+	u64 sum = vb_decay_read(d, shift, now_ns);
+	u64 now = now_ns >> shift;
 
 	*(volatile u64 *)&d->sum = sum + amount;
 	if (now > d->epoch)
@@ -50,9 +62,9 @@ static inline void vb_decay_add(struct vb_decay *d, u64 now_ns, u64 amount)
  * half-lives of full weight: 2^shift (all earlier halves) + the part of the
  * current epoch.
  */
-static inline u64 vb_decay_window_ns(u64 now_ns)
+static inline u64 vb_decay_window_ns(unsigned int shift, u64 now_ns)
 {
-	u64 half = 1ULL << VB_DECAY_SHIFT;
+	u64 half = 1ULL << shift;
 
 	return half + (now_ns & (half - 1));
 }

@@ -52,7 +52,8 @@ struct vbg_cpu {
 	u64 soft_since, soft_stolen, soft_hard;
 	u64 hard_ns, soft_ns;		/* totals */
 	u64 hard_count, soft_count;
-	struct vb_decay load;		/* hard + soft, ns */
+	struct vb_decay load;		/* hard + soft, ns, short window */
+	struct vb_decay load_long;	/* the same, long window */
 	unsigned int last_irq;		/* for the soft interrupts it causes */
 
 	/* absences from the physical CPU, as seen when we are back */
@@ -60,7 +61,7 @@ struct vbg_cpu {
 	u64 back_since;			/* local_clock() */
 	u64 on_mean, off_mean;		/* ns, sliding means */
 	u64 nr_absences;
-	struct vb_decay lost_us2;	/* sum of squared absences, us^2 */
+	struct vb_decay lost_us2;	/* sum of squared absences, us^2, long */
 
 	bool idle;			/* in the idle loop's cpu_idle window */
 	u64 looks;			/* how often the state was read */
@@ -127,7 +128,6 @@ enum vbg_count {
 	VBG_C_FAILED,		/* any other error */
 	VBG_C_FOREIGN,		/* somebody else moved or restricted it */
 	VBG_C_INJECTED,
-	VBG_C_RESTORED,
 	VBG_NR_COUNTS,
 };
 
@@ -169,6 +169,7 @@ struct vbg_irq {
 	u64 backoff_until;	/* local_clock() */
 	u64 next_look;		/* when the holder runs: next evaluation */
 	u64 next_steer;		/* long-lived decisions: not before */
+	u64 next_balance;	/* moves by load under policy=cost: not before */
 	u64 tried_episode;
 	int tried_cpu;		/* holder in whose absence a move was tried */
 	u64 last_cost, last_saved;
@@ -177,8 +178,9 @@ struct vbg_irq {
 	/* updated where the interrupt is handled */
 	u64 handled, hard_ns;
 	atomic64_t soft_ns;
-	struct vb_decay load;
-	struct vb_decay arrivals;
+	struct vb_decay load;		/* short window */
+	struct vb_decay load_long;
+	struct vb_decay arrivals;	/* short window */
 
 	u64 count[VBG_NR_COUNTS];
 	u64 decisions[VBG_NR_REASONS];
@@ -207,6 +209,7 @@ void vbg_look(int cpu);
 void vbg_decide_slow(void);
 u64 vbg_cpu_wait_ns(int cpu, u64 now);
 u64 vbg_cpu_load_ns(int cpu, u64 now);
+u64 vbg_cpu_load_long_ns(int cpu, u64 now);
 extern const char * const vbg_reason_names[VBG_NR_REASONS];
 
 /* ---- moves (vbg_move.c) ---- */

@@ -35,7 +35,6 @@ static const char * const vbg_count_names[VBG_NR_COUNTS] = {
 	[VBG_C_FAILED] = "failed",
 	[VBG_C_FOREIGN] = "foreign",
 	[VBG_C_INJECTED] = "injected",
-	[VBG_C_RESTORED] = "restored",
 };
 
 /* Sums over interrupts; those that are gone do not count any more. */
@@ -178,7 +177,8 @@ static int irqs_show(struct seq_file *m, void *unused)
 			   i->irq, i->name, i->kind,
 			   i->shared ? "shared" : "queue", vbg_fixed_name(i),
 			   where, i->home,
-			   div_u64(vb_decay_read(&i->load, now), 1000),
+			   div_u64(vb_decay_read(&i->load, VB_DECAY_SHORT,
+						 now), 1000),
 			   READ_ONCE(i->handled),
 			   div_u64(READ_ONCE(i->hard_ns), 1000),
 			   div_u64(atomic64_read(&i->soft_ns), 1000),

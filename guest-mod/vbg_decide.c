@@ -47,22 +47,31 @@ const char * const vbg_reason_names[VBG_NR_REASONS] = {
 #define VBG_RELOOK_NS	(4 * NSEC_PER_MSEC)
 /* Long-lived decisions of policy=cost: horizon and shortest distance. */
 #define VBG_STEER_NS	NSEC_PER_SEC
+/* Moves by load under policy=cost: as rare as irqbalance's. */
+#define VBG_BALANCE_NS	(10 * NSEC_PER_SEC)
 /*
- * Below this share of the window (1/64 = 1.6 %) interrupt load is noise: the
- * ratio of two such loads means nothing. policy=cost only.
+ * Below this share of the window (1/32 = 3 % of a CPU) interrupt load is not
+ * worth balancing: the ratio of two such loads means nothing. policy=cost.
  */
-#define VBG_LOAD_FLOOR_SHIFT	6
+#define VBG_LOAD_FLOOR_SHIFT	5
 
 u64 vbg_cpu_load_ns(int cpu, u64 now)
 {
-	return vb_decay_read(&per_cpu(vbg_cpus, cpu).load, now);
+	return vb_decay_read(&per_cpu(vbg_cpus, cpu).load, VB_DECAY_SHORT, now);
+}
+
+u64 vbg_cpu_load_long_ns(int cpu, u64 now)
+{
+	return vb_decay_read(&per_cpu(vbg_cpus, cpu).load_long, VB_DECAY_LONG,
+			     now);
 }
 
 /* Mean wait of an interrupt that arrives at a random time at this CPU, ns. */
 u64 vbg_cpu_wait_ns(int cpu, u64 now)
 {
-	u64 us2 = vb_decay_read(&per_cpu(vbg_cpus, cpu).lost_us2, now);
-	u64 window_us = div_u64(vb_decay_window_ns(now), 1000);
+	u64 us2 = vb_decay_read(&per_cpu(vbg_cpus, cpu).lost_us2, VB_DECAY_LONG,
+				now);
+	u64 window_us = div_u64(vb_decay_window_ns(VB_DECAY_LONG, now), 1000);
 
 	return div64_u64(us2, 2 * window_us) * 1000;
 }
@@ -72,11 +81,15 @@ u64 vbg_cpu_wait_ns(int cpu, u64 now)
 struct vbg_view {
 	const struct vbg_irq *irq;
 	u64 now;
+	bool lasting;		/* loads over the long window */
 };
 
 static u64 vbg_view_load(const void *ctx, int cpu)
 {
-	return vbg_cpu_load_ns(cpu, ((const struct vbg_view *)ctx)->now);
+	const struct vbg_view *v = ctx;
+
+	return v->lasting ? vbg_cpu_load_long_ns(cpu, v->now) :
+			    vbg_cpu_load_ns(cpu, v->now);
 }
 
 static bool vbg_view_present(const void *ctx, int cpu)
@@ -98,9 +111,9 @@ static bool vbg_view_eligible(const void *ctx, int cpu)
 }
 
 static struct vb_a1_result vbg_algorithm1(const struct vbg_irq *i, int holder,
-					  int me, u64 now)
+					  int me, u64 now, bool lasting)
 {
-	struct vbg_view ctx = { .irq = i, .now = now };
+	struct vbg_view ctx = { .irq = i, .now = now, .lasting = lasting };
 	struct vb_a1_view view = {
 		.nr = nr_cpu_ids,
 		.load = vbg_view_load,
@@ -148,7 +161,7 @@ struct vbg_decision {
 static struct vbg_decision vbg_decide_paper(struct vbg_irq *i, int holder,
 					    int me, u64 now)
 {
-	struct vb_a1_result r = vbg_algorithm1(i, holder, me, now);
+	struct vb_a1_result r = vbg_algorithm1(i, holder, me, now, false);
 
 	return (struct vbg_decision) { r.next, vbg_a1_reason(r.reason), 0 };
 }
@@ -156,8 +169,10 @@ static struct vbg_decision vbg_decide_paper(struct vbg_irq *i, int holder,
 /* Arrivals per 2^VB_RATE_SHIFT ns (about a second). */
 static u64 vbg_irq_rate(const struct vbg_irq *i, u64 now)
 {
-	return div64_u64(vb_decay_read(&i->arrivals, now) << VB_RATE_SHIFT,
-			 vb_decay_window_ns(now));
+	u64 n = vb_decay_read(&i->arrivals, VB_DECAY_SHORT, now);
+
+	return div64_u64(n << VB_RATE_SHIFT,
+			 vb_decay_window_ns(VB_DECAY_SHORT, now));
 }
 
 /*
@@ -178,7 +193,7 @@ static u64 vbg_away_for(int holder, u64 now)
 static struct vbg_decision vbg_decide_rescue(struct vbg_irq *i, int holder,
 					     int me, u64 now, u32 nr_moves)
 {
-	struct vb_a1_result a1 = vbg_algorithm1(i, holder, me, now);
+	struct vb_a1_result a1 = vbg_algorithm1(i, holder, me, now, false);
 	const struct vbg_cpu *h = &per_cpu(vbg_cpus, holder);
 	const struct vbg_cpu *t;
 	struct vb_cost_result r;
@@ -222,6 +237,38 @@ static int vbg_least_wait(const struct vbg_irq *i, int holder, u64 now)
 	return best;
 }
 
+static bool vbg_balance_due(const struct vbg_irq *i, int holder, u64 now)
+{
+	u64 floor = vb_decay_window_ns(VB_DECAY_LONG, now) >>
+		    VBG_LOAD_FLOOR_SHIFT;
+
+	return now >= i->next_balance &&
+	       vbg_cpu_load_long_ns(holder, now) >= floor;
+}
+
+/* The 1.5 rule on loads that last. */
+static struct vbg_decision vbg_decide_balance(struct vbg_irq *i, int holder,
+					      int me, u64 now)
+{
+	struct vb_a1_result a1 = vbg_algorithm1(i, holder, me, now, true);
+	u64 own = vb_decay_read(&i->load_long, VB_DECAY_LONG, now);
+
+	if (a1.reason != VB_A1_MOVE_IMBALANCE)
+		return (struct vbg_decision) {
+			holder, vbg_a1_reason(a1.reason), 0 };
+	/* Balancing must not bring the interrupt to where it waits longer. */
+	if (vbg_cpu_wait_ns(a1.next, now) > vbg_cpu_wait_ns(holder, now))
+		return (struct vbg_decision) { holder, VBG_R_SIMILAR, 0 };
+	/*
+	 * An interrupt that is most of its CPU's load would only carry the
+	 * imbalance along: the target would be the next to be HIGH.
+	 */
+	if (vbg_cpu_load_long_ns(a1.next, now) + own >=
+	    vbg_cpu_load_long_ns(holder, now))
+		return (struct vbg_decision) { holder, VBG_R_BALANCED, 0 };
+	return (struct vbg_decision) { a1.next, VBG_R_IMBALANCE, 0 };
+}
+
 static struct vbg_decision vbg_decide_lasting(struct vbg_irq *i, int holder,
 					      int me, u64 now, u32 nr_moves)
 {
@@ -235,28 +282,15 @@ static struct vbg_decision vbg_decide_lasting(struct vbg_irq *i, int holder,
 		.threshold = READ_ONCE(vbg_threshold),
 	};
 	struct vb_cost_result r = vb_cost_steer(&c);
-	struct vb_a1_result a1;
 
 	if (r.verdict == VB_COST_MOVE_STEER)
 		return (struct vbg_decision) { best, VBG_R_STEER, r.saved };
-	if (vbg_cpu_load_ns(holder, now) <
-	    vb_decay_window_ns(now) >> VBG_LOAD_FLOOR_SHIFT)
-		return (struct vbg_decision) {
-			holder, vbg_cost_reason(r.verdict), r.saved };
-	a1 = vbg_algorithm1(i, holder, me, now);
-	/* Balancing must not bring the interrupt to where it waits longer. */
-	if (a1.reason == VB_A1_MOVE_IMBALANCE &&
-	    vbg_cpu_wait_ns(a1.next, now) > c.holder_wait)
-		return (struct vbg_decision) { holder, VBG_R_SIMILAR, 0 };
-	/*
-	 * One interrupt that makes up most of its CPU's load would only carry
-	 * the imbalance along: move it if somebody else on that CPU gains.
-	 */
-	if (a1.reason == VB_A1_MOVE_IMBALANCE &&
-	    a1.min + vb_decay_read(&i->load, now) >=
-	    vbg_cpu_load_ns(holder, now))
-		return (struct vbg_decision) { holder, VBG_R_BALANCED, 0 };
-	return (struct vbg_decision) { a1.next, vbg_a1_reason(a1.reason), 0 };
+	if (vbg_balance_due(i, holder, now)) {
+		i->next_balance = now + VBG_BALANCE_NS;
+		return vbg_decide_balance(i, holder, me, now);
+	}
+	return (struct vbg_decision) { holder, vbg_cost_reason(r.verdict),
+				       r.saved };
 }
 
 static struct vbg_decision vbg_decide_cost(struct vbg_irq *i, int holder,

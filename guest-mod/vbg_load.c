@@ -52,6 +52,13 @@ static u64 vbg_busy_ns(u64 since, u64 now, u64 stolen_since, u64 stolen_now)
 	return ns > stolen ? ns - stolen : 0;
 }
 
+static void vbg_add_load(struct vb_decay *brief, struct vb_decay *lasting,
+			 u64 now, u64 ns)
+{
+	vb_decay_add(brief, VB_DECAY_SHORT, now, ns);
+	vb_decay_add(lasting, VB_DECAY_LONG, now, ns);
+}
+
 static u64 vbg_slide(u64 mean, u64 sample)
 {
 	return mean ? mean - mean / 8 + sample / 8 : sample;
@@ -67,6 +74,11 @@ static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 	u64 away = stolen - c->stolen_seen, stayed, us;
 
 	c->stolen_seen = stolen;
+	if (unlikely(!c->back_since)) {
+		/* First look: whatever was stolen before is one lump. */
+		c->back_since = now;
+		return;
+	}
 	if (away < VBG_ABSENCE_MIN_NS || away > NSEC_PER_SEC * 60)
 		return;
 	stayed = vbg_busy_ns(c->back_since, now, 0, away);
@@ -75,7 +87,7 @@ static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 	c->back_since = now;
 	c->nr_absences++;
 	us = div_u64(away, 1000);
-	vb_decay_add(&c->lost_us2, now, us * us);
+	vb_decay_add(&c->lost_us2, VB_DECAY_LONG, now, us * us);
 	trace_vb_guest_back(cpu, away, stayed);
 }
 
@@ -98,7 +110,7 @@ static void vbg_irq_entry(void *data, int irq, struct irqaction *action)
 
 	if (i) {
 		vbg_stat_inc(VBG_S_DEVICE_IRQS);
-		vb_decay_add(&i->arrivals, now, 1);
+		vb_decay_add(&i->arrivals, VB_DECAY_SHORT, now, 1);
 		i->handled++;
 		c->last_irq = irq;
 		vbg_on_interrupt(c, cpu, now);
@@ -124,11 +136,11 @@ static void vbg_irq_exit(void *data, int irq, struct irqaction *action,
 	c->hard_since = 0;
 	c->hard_ns += ns;
 	c->hard_count++;
-	vb_decay_add(&c->load, now, ns);
+	vbg_add_load(&c->load, &c->load_long, now, ns);
 	i = vbg_irq_find(irq);
 	if (i) {
 		i->hard_ns += ns;
-		vb_decay_add(&i->load, now, ns);
+		vbg_add_load(&i->load, &i->load_long, now, ns);
 	}
 }
 
@@ -164,15 +176,15 @@ static void vbg_softirq_exit(void *data, unsigned int vec)
 	c->soft_since = 0;
 	c->soft_ns += ns;
 	c->soft_count++;
-	vb_decay_add(&c->load, now, ns);
-	vbg_page_publish_load(cpu, vb_decay_read(&c->load, now));
+	vbg_add_load(&c->load, &c->load_long, now, ns);
+	vbg_page_publish_load(cpu, vbg_cpu_load_ns(cpu, now));
 	if (!vbg_is_io_softirq(vec) || !c->last_irq)
 		return;
 	i = vbg_irq_find(c->last_irq);
 	if (i) {
 		/* Can run while the hard interrupt is elsewhere already. */
 		atomic64_add(ns, &i->soft_ns);
-		vb_decay_add(&i->load, now, ns);
+		vbg_add_load(&i->load, &i->load_long, now, ns);
 	}
 }
 
@@ -232,14 +244,8 @@ static void vbg_find_tp(struct tracepoint *tp, void *unused)
  */
 int vbg_load_init(void)
 {
-	int n, err, cpu;
+	int n, err;
 
-	for_each_possible_cpu(cpu) {
-		struct vbg_cpu *c = &per_cpu(vbg_cpus, cpu);
-
-		c->stolen_seen = vbg_stolen_ns(cpu);
-		c->back_since = local_clock();
-	}
 	for_each_kernel_tracepoint(vbg_find_tp, NULL);
 	for (n = 0; n < ARRAY_SIZE(vbg_tps); n++) {
 		if (!vbg_tps[n].tp) {
