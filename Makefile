@@ -2,9 +2,20 @@
 # vBalance for KVM. `make help` lists the targets.
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
-MODULES ?= host guest
+DESTDIR ?=
+PREFIX ?= /usr/local
 
 all: modules
+
+help:
+	@echo "make [KDIR=DIR]     build both modules for a kernel (default: the running one)"
+	@echo "make install        install both modules for that kernel (as root)"
+	@echo "make uninstall      remove them again"
+	@echo "make demo           stock, irqbalance and both policies side by side, in an emulated host"
+	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
+	@echo "make test           unit tests, then the lab tests"
+	@echo "make unit           unit tests only (no root, no lab)"
+	@echo "make clean          remove what was built here"
 
 modules:
 	@test -e $(KDIR)/Makefile || { \
@@ -13,4 +24,32 @@ modules:
 		exit 1; }
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
-.PHONY: all modules
+install: modules
+	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_DIR=updates modules_install
+
+# modules_install names the folder after the kernel that KDIR belongs to.
+uninstall:
+	release=$$($(MAKE) -s -C $(KDIR) kernelrelease) && \
+	rm -f $(INSTALL_MOD_PATH)/lib/modules/$$release/updates/host-mod/vbalance_host.ko* \
+	      $(INSTALL_MOD_PATH)/lib/modules/$$release/updates/guest-mod/vbalance_guest.ko* && \
+	depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $$release
+
+demo:
+	bench/demo
+
+hookcost:
+	bench/hookcost
+
+unit:
+	$(MAKE) -C selftests/unit check
+
+test:
+	lab/lab test
+
+clean:
+	rm -rf selftests/unit/build bench/out
+	find . -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
+		-o -name '.*.cmd' -o -name modules.order \
+		-o -name Module.symvers | xargs rm -f
+
+.PHONY: all help modules install uninstall demo hookcost unit test clean
