@@ -190,7 +190,7 @@ struct vbg_irq {
 struct vbg_table {
 	struct rcu_head rcu;
 	int nr;
-	struct vbg_irq *irqs[] __counted_by(nr);
+	struct vbg_irq *irqs[];
 };
 
 extern struct vbg_table __rcu *vbg_table;

@@ -25,12 +25,15 @@ static DEFINE_PER_CPU(const struct kvm_steal_time *, vbg_steal);
 void vbg_steal_attach_cpu(void *unused)
 {
 	const struct kvm_steal_time *st = NULL;
+	u32 low, high;
 	u64 msr;
 
 	/* A host without the feature answers with #GP; off is 0. */
-	if (!rdmsrl_safe(MSR_KVM_STEAL_TIME, &msr) && msr & KVM_MSR_ENABLED &&
-	    pfn_valid(msr >> PAGE_SHIFT))
-		st = __va(msr & KVM_STEAL_VALID_BITS);
+	if (!rdmsr_safe(MSR_KVM_STEAL_TIME, &low, &high)) {
+		msr = (u64)high << 32 | low;
+		if (msr & KVM_MSR_ENABLED && pfn_valid(msr >> PAGE_SHIFT))
+			st = __va(msr & KVM_STEAL_VALID_BITS);
+	}
 	this_cpu_write(vbg_steal, st);
 }
 
