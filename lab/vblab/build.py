@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Builds our modules and helper programs in a package root.
+
+Nothing is written into the checkout: sources are copied into a temporary
+folder, what comes out is cached by the content of what went in.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterator
+
+from . import paths
+from .kernels import Kernel
+from .root import WORK_IN_ROOT, PackageRoot
+from .util import Hasher, LabError, locked, say, tail, temp_dir
+
+# Everything that the top Makefile's `modules` target reads.
+MODULE_SOURCES = ["Makefile", "Kbuild", "VERSION", "include", "core", "common",
+                  "compat", "host-mod", "guest-mod"]
+MODULES = ["host-mod/vbalance_host.ko", "guest-mod/vbalance_guest.ko"]
+# One C file here is one program.
+PROGRAM_FOLDERS = ["lab/src", "bench/src", "selftests/src"]
+CFLAGS = ["-O2", "-Wall", "-Wextra", "-static", "-pthread"]
+KEEP_BUILDS = 40
+
+# What a build in the checkout leaves there.
+PRODUCTS = (".o", ".ko", ".mod", ".mod.c", ".cmd", ".symvers", ".order", ".a",
+            ".d", ".tmp", "~", ".swp")
+
+
+def source_files(tops: list[str], repo: Path) -> Iterator[Path]:
+    for top in tops:
+        path = repo / top
+        if path.is_file():
+            yield path
+        elif path.is_dir():
+            for p in sorted(path.rglob("*")):
+                if p.is_file() and not p.name.endswith(PRODUCTS) \
+                        and not p.name.startswith("."):
+                    yield p
+
+
+@dataclass
+class Products:
+    """What a level gets: files by the name that they have there."""
+    modules: dict[str, Path]
+    programs: dict[str, Path]
+
+
+def modules(kernel: Kernel, repo: Path = paths.REPO) -> dict[str, Path]:
+    """Our modules for that kernel; empty while there are none to build."""
+    if not any((repo / m).parent.is_dir() for m in MODULES):
+        return {}
+    files = list(source_files(MODULE_SOURCES, repo))
+    key = Hasher(kernel.root.ident, kernel.release).files(repo, files)
+    target = paths.builds() / f"modules-{key.short()}"
+    with locked(paths.lock("build")):
+        if not target.exists():
+            say(f"building the modules for {kernel.release}")
+            _make_modules(kernel, repo, files, target)
+    target.touch()
+    return {p.name: p for p in sorted(target.glob("*.ko"))}
+
+
+def _make_modules(kernel: Kernel, repo: Path, files: list[Path],
+                  target: Path) -> None:
+    with temp_dir(paths.tmp(), "build-") as work:
+        tree = work / "tree"
+        for path in files:
+            copy = tree / path.relative_to(repo)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+            shutil.copymode(path, copy)
+        log = work / "log"
+        status = kernel.root.chroot(
+            # Debug information would only make the images larger.
+            ["sh", "-ec", 'make -j"$(nproc)" KDIR="$1" modules; '
+             "find . -name '*.ko' -exec strip -g {} +", "sh",
+             f"/lib/modules/{kernel.release}/build"],
+            log, work=work, cwd=f"/{WORK_IN_ROOT}/tree")
+        if status:
+            raise LabError(f"building the modules for {kernel.release} "
+                           f"failed:\n{_without_noise(tail(log, 60))}")
+        out = work / "out"
+        out.mkdir()
+        for rel in MODULES:
+            if (tree / rel).exists():
+                shutil.copyfile(tree / rel, out / Path(rel).name)
+        shutil.copyfile(log, out / "log")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        out.rename(target)
+    _trim("modules-*")
+
+
+def _without_noise(text: str) -> str:
+    return "\n".join(l for l in text.splitlines()
+                     if "Entering directory" not in l
+                     and "Leaving directory" not in l)
+
+
+def programs(root: PackageRoot, keep_going: bool = False,
+             repo: Path = paths.REPO) -> dict[str, Path]:
+    """Static helper programs by name."""
+    found: dict[str, Path] = {}
+    missing: list[tuple[Path, Path]] = []
+    headers = list(source_files(["include", "core"], repo))
+    for folder in PROGRAM_FOLDERS:
+        local = sorted((repo / folder).glob("*.h"))
+        for source in sorted((repo / folder).glob("*.c")):
+            if source.stem in found:
+                raise LabError(f"two programs are named {source.stem}: "
+                               f"{source.relative_to(repo)} is the second")
+            key = Hasher(root.ident, *CFLAGS, folder)
+            key.files(repo, headers + local).file(source)
+            target = paths.builds() / f"program-{source.stem}-{key.short()}"
+            found[source.stem] = target
+            if target.exists():
+                target.touch()
+            else:
+                missing.append((source, target))
+    if missing:
+        with locked(paths.lock("build")):
+            for source, target in missing:
+                if not target.exists():
+                    _compile(root, repo, source, target, keep_going)
+        _trim("program-*")
+    return {name: path for name, path in found.items() if path.exists()}
+
+
+def _compile(root: PackageRoot, repo: Path, source: Path, target: Path,
+             keep_going: bool) -> None:
+    rel = source.relative_to(repo)
+    with temp_dir(paths.tmp(), "cc-") as work:
+        log = work / "log"
+        status = root.chroot(
+            ["gcc", *CFLAGS, "-I", "include", "-I", ".",
+             "-o", f"/{WORK_IN_ROOT}/out", str(rel)],
+            log, work=work, cwd="/mnt/repo")
+        if status:
+            message = f"compiling {rel} failed:\n{tail(log, 40)}"
+            if not keep_going:
+                raise LabError(message)
+            say(message)
+            return
+        if log.stat().st_size:
+            say(f"compiling {rel}:\n{tail(log, 20)}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (work / "out").rename(target)
+
+
+def _trim(pattern: str) -> None:
+    by_age = sorted(paths.builds().glob(pattern),
+                    key=lambda p: p.stat().st_mtime, reverse=True)
+    for old in by_age[KEEP_BUILDS:]:
+        if old.is_dir():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.unlink(missing_ok=True)

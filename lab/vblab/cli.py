@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Command line of lab/lab."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from . import build, kernels, options, root, session, util
+from .util import Interrupted, LabError
+
+
+def _run(o: argparse.Namespace) -> int:
+    return session.run(o)
+
+
+def _shell(o: argparse.Namespace) -> int:
+    return session.shell(o)
+
+
+def _build(o: argparse.Namespace) -> int:
+    import shutil
+    kernel = kernels.get(o.kernel)
+    tools = root.ensure(kernels.data()["tools_root"])
+    products = {**build.modules(kernel), **build.programs(tools)}
+    if o.dir is not None:
+        os.makedirs(o.dir, exist_ok=True)
+    for name, path in products.items():
+        if o.dir is not None:
+            shutil.copy(path, os.path.join(o.dir, name))
+            path = os.path.join(o.dir, name)
+        print(path)
+    return 0
+
+
+def _chroot(o: argparse.Namespace) -> int:
+    command = o.words[1:] if o.words[:1] == ["--"] else o.words
+    if not command:
+        raise LabError("chroot: no command given")
+    return root.ensure(o.root).chroot_interactive(command)
+
+
+def _doctor(o: argparse.Namespace) -> int:
+    from . import doctor
+    return doctor.run(o)
+
+
+def _test(o: argparse.Namespace) -> int:
+    from . import suite
+    return suite.run(o)
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        prog="lab/lab", description="The nested test bed: an emulated KVM "
+        "host (L1) with real KVM guests (L2). See lab/README.md.")
+    sub = p.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    c = sub.add_parser("doctor", help="check this machine and set the lab up")
+    c.add_argument("--all", action="store_true",
+                   help="set up all kernels, not only the default")
+    c.set_defaults(func=_doctor)
+
+    c = sub.add_parser("run", help="boot, run scripts, judge the logs")
+    options.add_boot_options(c)
+    options.add_run_options(c)
+    c.set_defaults(func=_run)
+
+    c = sub.add_parser("shell", help="a prompt in L1 with guests up")
+    options.add_boot_options(c)
+    options.add_out_options(c)
+    c.set_defaults(func=_shell)
+
+    c = sub.add_parser("build", help="build modules and helper programs")
+    c.add_argument("--kernel", default=kernels.default(), metavar="K")
+    c.add_argument("dir", nargs="?", metavar="DIR",
+                   help="copy the products there")
+    c.set_defaults(func=_build)
+
+    c = sub.add_parser("chroot", help="run a command in the package root; "
+                       "the checkout is its current folder, read-only")
+    c.add_argument("--root", default=kernels.data()["tools_root"],
+                   choices=list(kernels.data()["roots"]))
+    c.add_argument("words", nargs=argparse.REMAINDER, metavar="[--] CMD...")
+    c.set_defaults(func=_chroot)
+
+    c = sub.add_parser("test", help="unit tests and lab tests")
+    c.add_argument("--filter", metavar="RE", default="",
+                   help="only those whose name matches")
+    c.add_argument("--list", action="store_true", help="only list them")
+    c.set_defaults(func=_test)
+    return p
+
+
+def main(argv: list[str]) -> int:
+    o = parser().parse_args(argv)
+    util.set_quiet(getattr(o, "quiet", False))
+    util.install_signal_handlers()
+    try:
+        return o.func(o)
+    except LabError as e:
+        print(f"lab: {e}", file=sys.stderr)
+        return session.EXIT_SETUP
+    except Interrupted:
+        print("lab: interrupted", file=sys.stderr)
+        return session.EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return session.EXIT_SCRIPT

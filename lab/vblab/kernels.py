@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The kernels and package roots that lab/kernels.json describes."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import paths
+from .util import LabError
+
+if TYPE_CHECKING:
+    from .root import PackageRoot
+
+
+@functools.cache
+def data() -> dict:
+    return json.loads((paths.LAB / "kernels.json").read_text())
+
+
+def names() -> list[str]:
+    return list(data()["kernels"])
+
+
+def default() -> str:
+    return data()["default"]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    name: str
+    release: str            # uname -r
+    root: "PackageRoot"
+
+    @property
+    def image(self) -> Path:
+        return self.root.path / "boot" / f"vmlinuz-{self.release}"
+
+    @property
+    def modules(self) -> Path:
+        return self.root.path / "usr/lib/modules" / self.release
+
+
+def _version_key(release: str) -> list:
+    return [int(w) if w.isdigit() else w for w in re.split(r"(\d+)", release)]
+
+
+def find_release(root: Path, prefix: str) -> str | None:
+    """The newest kernel of a root that has an image and headers."""
+    found = [p.name for p in (root / "usr/lib/modules").glob("*")
+             if p.name.startswith(prefix)
+             and (p / "build").is_symlink()
+             and (root / "boot" / f"vmlinuz-{p.name}").exists()]
+    return max(found, key=_version_key, default=None)
+
+
+def get(name: str) -> Kernel:
+    """The kernel of that name, its package root made if necessary."""
+    from . import root as rootmod
+    spec = data()["kernels"].get(name)
+    if spec is None:
+        raise LabError(f"unknown kernel {name!r}; known: " + ", ".join(names()))
+    root = rootmod.ensure(spec["root"])
+    release = find_release(root.path, spec["release"])
+    if release is None:
+        raise LabError(f"the {root.name} package root has no kernel "
+                       f"{spec['release']}* with headers")
+    return Kernel(name, release, root)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The L1 machine: an emulated host in one QEMU process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .images import QEMU
+from .kernels import Kernel
+from .root import PackageRoot
+from .util import die_with_parent
+
+# Both levels: warnings and worse on the console, no more; end on an oops.
+# Mitigations cost much under emulation and change nothing that is compared.
+KERNEL_ARGS = ("loglevel=5 panic=-1 oops=panic printk.devkmsg=on "
+               "random.trust_cpu=on mitigations=off")
+
+
+@dataclass
+class Machine:
+    tools: PackageRoot
+    kernel: Kernel
+    initrd: Path
+    console: Path
+    cpus: int
+    mem: int
+    append: str = ""
+    # virtio-serial ports: name -> file that collects what L1 writes there
+    ports: dict[str, Path] = field(default_factory=dict)
+    interactive: bool = False
+
+    def argv(self) -> list[str]:
+        if self.interactive:
+            console = f"stdio,signal=off,logfile={_escape(self.console)}"
+        else:
+            console = f"file,path={_escape(self.console)}"
+        share = self.tools.path / "usr/share"
+        argv = self.tools.program(QEMU) + [
+            "-name", "vbalance-l1", "-nodefaults", "-no-user-config",
+            "-L", str(share / "qemu"), "-L", str(share / "seabios"),
+            "-machine", "pc", "-accel", "tcg,thread=multi",
+            # Nested paging is what makes real KVM inside an emulator quick.
+            "-cpu", "EPYC,+svm,+npt",
+            "-smp", str(self.cpus), "-m", str(self.mem),
+            "-display", "none", "-vga", "none", "-no-reboot",
+            "-kernel", str(self.kernel.image), "-initrd", str(self.initrd),
+            "-append", f"console=ttyS0 {KERNEL_ARGS} kvm-amd.nested=0 "
+                       f"{self.append}".strip(),
+            "-chardev", f"{console},id=console", "-serial", "chardev:console",
+            "-device", "virtio-serial-pci,max_ports=31",
+        ]
+        for n, (name, path) in enumerate(self.ports.items()):
+            argv += ["-chardev", f"file,id=port{n},path={_escape(path)}",
+                     "-device", f"virtserialport,chardev=port{n},name={name}"]
+        return argv
+
+    def start(self, log: Path) -> subprocess.Popen:
+        env = {k: v for k, v in os.environ.items()
+               if k not in ("LD_LIBRARY_PATH", "LD_PRELOAD")}
+        # The distribution's modules of QEMU are for another libc than ours.
+        env["QEMU_MODULE_DIR"] = str(
+            self.tools.path / "usr/lib/x86_64-linux-gnu/qemu")
+        with log.open("wb") as err:
+            return subprocess.Popen(
+                self.argv(), env=env,
+                stdin=None if self.interactive else subprocess.DEVNULL,
+                stdout=None if self.interactive else err, stderr=err,
+                # A terminal's Ctrl-C is for us; in a shell, for L1.
+                start_new_session=not self.interactive,
+                preexec_fn=die_with_parent)
+
+
+def _escape(path: Path) -> str:
+    return str(path).replace(",", ",,")
+
+
+def stop(proc: subprocess.Popen) -> None:
+    """QEMU is one process and holds no state worth a clean end."""
+    with contextlib.suppress(ProcessLookupError):
+        proc.kill()
+    proc.wait()

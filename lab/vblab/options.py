@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Command-line options of a lab boot."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from pathlib import Path
+
+from . import kernels
+from .util import LabError
+
+# Addresses are 10.9.(guest * 8 + device).x, each guest has a console port.
+MAX_GUESTS = 24
+MAX_NET = 8
+MAX_BLK = 16
+# What L1 needs beside its guests: itself and the images in its memory.
+L1_OWN_MB = 900
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return value
+
+
+def _regex(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as e:
+        raise argparse.ArgumentTypeError(f"not a regular expression: {e}")
+    return text
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, sep, value = text.partition("=")
+    if not sep or not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise argparse.ArgumentTypeError("must be NAME=VALUE")
+    return name, value
+
+
+def _addition(text: str) -> tuple[Path, str]:
+    source, sep, dest = text.rpartition(":")
+    if not sep or Path(text).exists():
+        source, dest = text, ""
+    path = Path(source)
+    if not path.exists():
+        raise argparse.ArgumentTypeError(f"{source} does not exist")
+    # Relative to /lab, where all that is ours lives.
+    return path.absolute(), os.path.join("/lab", dest or path.absolute().name)
+
+
+def _script(text: str) -> Path:
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"{text} is not a file")
+    return path.absolute()
+
+
+def add_boot_options(p: argparse.ArgumentParser) -> None:
+    g = p.add_argument_group("machines")
+    known = ", ".join(kernels.names())
+    g.add_argument("--host-kernel", metavar="K", default=kernels.default(),
+                   help=f"kernel of L1: {known} (default %(default)s)")
+    g.add_argument("--guest-kernel", metavar="K", default=kernels.default(),
+                   help="kernel of the guests (default %(default)s)")
+    g.add_argument("--cpus", type=_positive, default=2, metavar="N",
+                   help="CPUs of L1 (default 2)")
+    g.add_argument("--mem", type=_positive, default=4096, metavar="MB",
+                   help="memory of L1 (default 4096)")
+    g.add_argument("--guests", type=_natural, default=1, metavar="N",
+                   help="number of guests (default 1)")
+    g.add_argument("--vcpus", type=_positive, default=4, metavar="N",
+                   help="vCPUs of each guest (default 4)")
+    g.add_argument("--guest-mem", type=_positive, default=512, metavar="MB",
+                   help="memory of each guest (default 512)")
+    g.add_argument("--pin", choices=("stacked", "spread", "none"),
+                   default="stacked",
+                   help="vCPU threads: all on L1's CPU 1, or vCPU i on CPU "
+                        "1 + i %% (cpus - 1); all else on CPU 0 "
+                        "(default stacked)")
+    g.add_argument("--net", type=_natural, default=1, metavar="N",
+                   help="virtio-net devices of each guest (default 1)")
+    g.add_argument("--net-queues", type=_positive, default=1, metavar="N",
+                   help="queue pairs of each (default 1)")
+    g.add_argument("--blk", type=_natural, default=0, metavar="N",
+                   help="virtio-blk devices of each guest (default 0)")
+    g.add_argument("--blk-queues", type=_positive, default=1, metavar="N",
+                   help="queues of each (default 1)")
+    g.add_argument("--blk-size", type=_positive, default=64, metavar="MB",
+                   help="size of each, a file in L1's memory (default 64)")
+    g.add_argument("--slice", type=_positive, metavar="NS",
+                   help="base slice of L1's scheduler (default: L1's own)")
+    g.add_argument("--qemu-l2", default="", metavar="WORDS",
+                   help="extra words for the guests' QEMU")
+    g.add_argument("--append-l1", default="", metavar="WORDS",
+                   help="extra kernel command line of L1")
+    g.add_argument("--append-l2", default="", metavar="WORDS",
+                   help="extra kernel command line of the guests")
+    g.add_argument("--start-guests", action=argparse.BooleanOptionalAction,
+                   default=True,
+                   help="start the guests before the scripts (default), or "
+                        "leave it to the L1 script")
+
+    g = p.add_argument_group("what is in them")
+    g.add_argument("--host-mod", nargs="?", const="", metavar="PARAMS",
+                   help="load vbalance_host in L1 before the guests start")
+    g.add_argument("--guest-mod", nargs="?", const="", metavar="PARAMS",
+                   help="load vbalance_guest in the guests before the scripts")
+    g.add_argument("--add-l1", type=_addition, action="append", default=[],
+                   metavar="SRC[:DEST]",
+                   help="file or folder for L1; DEST is relative to /lab")
+    g.add_argument("--add-l2", type=_addition, action="append", default=[],
+                   metavar="SRC[:DEST]", help="the same for the guests")
+    g.add_argument("--env", type=_assignment, action="append", default=[],
+                   metavar="NAME=VALUE", help="environment of the scripts")
+    g.add_argument("--keep-going", action="store_true",
+                   help="leave out helper programs that do not compile")
+
+
+def add_run_options(p: argparse.ArgumentParser) -> None:
+    g = p.add_argument_group("the run")
+    g.add_argument("--l1", type=_script, metavar="SCRIPT",
+                   help="script to run in L1")
+    g.add_argument("--l2", type=_script, metavar="SCRIPT",
+                   help="script to run in every guest, before the L1 script")
+    g.add_argument("--l2-background", action="store_true",
+                   help="do not wait for the L2 script before the L1 script")
+    g.add_argument("--timeout", type=_positive, default=300, metavar="S",
+                   help="seconds for the boot and the scripts (default 300)")
+    g.add_argument("--allow-log", type=_regex, action="append", default=[],
+                   metavar="REGEX", help="an expected bad line in a kernel log")
+    add_out_options(p)
+
+
+def add_out_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--out", type=Path, metavar="DIR",
+                   help="folder for logs and results (default: a new one in "
+                        "the cache, of which the newest 20 are kept)")
+    p.add_argument("--quiet", action="store_true",
+                   help="no progress on standard error")
+
+
+def check(o: argparse.Namespace) -> None:
+    """What single options cannot see."""
+    for name, value, most in (("--guests", o.guests, MAX_GUESTS),
+                              ("--net", o.net, MAX_NET),
+                              ("--blk", o.blk, MAX_BLK)):
+        if value > most:
+            raise LabError(f"{name}: at most {most}")
+    if o.pin != "none" and o.cpus < 2 and o.guests:
+        raise LabError(f"--pin {o.pin} needs --cpus 2 or more")
+    need = L1_OWN_MB + o.guests * (o.guest_mem + o.blk * o.blk_size)
+    if need > o.mem:
+        raise LabError(f"--mem {o.mem} is too little for {o.guests} guest(s) "
+                       f"of {o.guest_mem} MB; give at least --mem {need}")

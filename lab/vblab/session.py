@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One lab boot: images, machine, scripts, results, verdict."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import termios
+import time
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from . import build, images, kernels, logs, machine, options, paths, root
+from .cpio import Archive
+from .kernels import Kernel
+from .util import Interrupted, LabError, say, tail, temp_dir, warn
+
+EXIT_OK, EXIT_SCRIPT, EXIT_SETUP, EXIT_LOG, EXIT_TIMEOUT = range(5)
+EXIT_INTERRUPTED = 130
+KEEP_RUNS = 20
+POLL = 0.05
+
+
+@dataclass
+class Outcome:
+    """What happened, collected while it happens."""
+    scripts: dict[str, int] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+    done: int | None = None         # L1's own summary
+    timed_out: bool = False
+    interrupted: bool = False
+    findings: list[logs.Finding] = field(default_factory=list)
+    boot_seconds: dict[str, float] = field(default_factory=dict)
+    releases: dict[str, str] = field(default_factory=dict)
+
+    def verdict(self) -> tuple[int, str]:
+        failed = [f"{who} script exited {rc}"
+                  for who, rc in self.scripts.items() if rc]
+        if self.interrupted:
+            return EXIT_INTERRUPTED, "interrupted"
+        reasons = [f"{f.name}:{f.number}: {f.line.strip()}"
+                   for f in self.findings]
+        if self.timed_out:
+            reasons.append("timeout")
+        reasons += self.errors + failed
+        if self.done is None and not reasons:
+            reasons.append("L1 stopped before its scripts had ended")
+        if self.findings:
+            code = EXIT_LOG
+        elif self.timed_out:
+            code = EXIT_TIMEOUT
+        elif self.errors or self.done is None:
+            code = EXIT_SETUP
+        elif failed or self.done:
+            code = EXIT_SCRIPT
+        else:
+            code = EXIT_OK
+        return code, "; ".join(reasons)
+
+
+@dataclass
+class Payload:
+    """What a boot puts into the machines."""
+    tools: root.PackageRoot
+    host: Kernel
+    guest: Kernel
+    host_modules: dict[str, Path]
+    guest_modules: dict[str, Path]
+    programs: dict[str, Path]
+
+
+def prepare(o: argparse.Namespace) -> Payload:
+    tools = root.ensure(kernels.data()["tools_root"])
+    host = kernels.get(o.host_kernel)
+    guest = kernels.get(o.guest_kernel)
+    payload = Payload(tools, host, guest, build.modules(host),
+                      build.modules(guest),
+                      build.programs(tools, o.keep_going))
+    for option, wanted, have, name in (
+            ("--host-mod", o.host_mod, payload.host_modules,
+             "vbalance_host.ko"),
+            ("--guest-mod", o.guest_mod, payload.guest_modules,
+             "vbalance_guest.ko")):
+        if wanted is not None and name not in have:
+            raise LabError(f"{option}: there is no {name} to load")
+    return payload
+
+
+def _config(values: dict[str, object], exported: list[tuple[str, str]]) -> bytes:
+    lines = [f"{k}={shlex.quote(str(v))}" for k, v in values.items()]
+    lines += [f"export {k}={shlex.quote(v)}" for k, v in exported]
+    return "\n".join(lines + [""]).encode()
+
+
+def _common(archive: Archive, payload: Payload, modules: dict[str, Path],
+            script: Path | None) -> None:
+    for name, path in modules.items():
+        archive.add(path, f"lab/{name}")
+    for name, path in payload.programs.items():
+        archive.file(f"lab/bin/{name}", path, mode=0o755)
+    archive.link("lab/bin/guest", "agent")
+    selftests = paths.REPO / "selftests"
+    if selftests.is_dir():
+        archive.add(selftests, "lab/selftests")
+    if script is not None:
+        text = script.read_bytes()
+        if not text.startswith((b"#!", b"\x7fELF")):
+            text = b"#!/bin/sh\n" + text
+        archive.file("lab/script", text, mode=0o755)
+
+
+def _l2_archive(o: argparse.Namespace, payload: Payload) -> Archive:
+    a = Archive()
+    a.file("init", paths.LAB / "l2/init", mode=0o755)
+    a.file("lab/config", _config(
+        {"LAB_MODULES": " ".join(images.loadable(payload.guest, "l2"))},
+        [("GUESTS", str(o.guests)), ("VCPUS", str(o.vcpus)), *o.env]))
+    _common(a, payload, payload.guest_modules, o.l2)
+    for source, dest in o.add_l2:
+        a.add(source, dest)
+    return a
+
+
+def _l1_archive(o: argparse.Namespace, payload: Payload, mode: str,
+                l2_parts: list[Path]) -> Archive:
+    a = Archive()
+    a.file("init", paths.LAB / "l1/init", mode=0o755)
+    for name in ("lib.sh", "shellrc"):
+        a.file(f"lab/{name}", paths.LAB / "l1" / name)
+    # Exported: what scripts, and programs that they start, may want to know.
+    exported = {
+        "GUESTS": o.guests, "VCPUS": o.vcpus, "CPUS": o.cpus, "PIN": o.pin,
+        "NET": o.net, "NET_QUEUES": o.net_queues, "BLK": o.blk,
+        "BLK_QUEUES": o.blk_queues, "BLK_SIZE": o.blk_size,
+        "GUEST_MEM": o.guest_mem,
+    }
+    a.file("lab/config", _config({
+        "MODE": mode,
+        "LAB_MODULES": " ".join(images.loadable(payload.host, "l1")),
+        "SLICE": o.slice or "",
+        "START_GUESTS": int(o.start_guests),
+        "HOST_MOD": int(o.host_mod is not None),
+        "HOST_MOD_PARAMS": o.host_mod or "",
+        "GUEST_MOD": int(o.guest_mod is not None),
+        "GUEST_MOD_PARAMS": o.guest_mod or "",
+        "L1_SCRIPT": int(o.l1 is not None),
+        "L2_SCRIPT": int(o.l2 is not None),
+        "L2_BACKGROUND": int(o.l2_background),
+        "QEMU_L2": o.qemu_l2,
+        "KERNEL_ARGS": machine.KERNEL_ARGS,
+        "APPEND_L2": o.append_l2,
+    }, [(k, str(v)) for k, v in exported.items()] + o.env))
+    _common(a, payload, payload.host_modules, o.l1)
+    a.file("lab/l2/vmlinuz", payload.guest.image)
+    a.file("lab/l2/initrd", *l2_parts)
+    for source, dest in o.add_l1:
+        a.add(source, dest)
+    return a
+
+
+def _make_initrd(o: argparse.Namespace, payload: Payload, mode: str,
+                 work: Path) -> Path:
+    tools = images.tools_part(payload.tools)
+    l2 = work / "l2.cpio"
+    _l2_archive(o, payload).save(l2)
+    l1 = work / "l1.cpio"
+    _l1_archive(o, payload, mode, [
+        tools, images.modules_part(payload.guest, "l2"), l2]).save(l1)
+    initrd = work / "initrd"
+    images.concatenate([tools, images.qemu_part(payload.tools),
+                        images.modules_part(payload.host, "l1"), l1], initrd)
+    l1.unlink()
+    l2.unlink()
+    return initrd
+
+
+class _Follower:
+    """Reads a growing file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._pos = 0
+
+    def read(self) -> bytes:
+        try:
+            with self._path.open("rb") as f:
+                f.seek(self._pos)
+                data = f.read()
+        except FileNotFoundError:
+            return b""
+        self._pos += len(data)
+        return data
+
+
+class _Control:
+    """Messages of L1's init and of its scripts' progress function."""
+
+    def __init__(self, path: Path, outcome: Outcome, start: float) -> None:
+        self._follower = _Follower(path)
+        self._rest = b""
+        self._outcome = outcome
+        self._start = start
+
+    def poll(self) -> None:
+        *lines, self._rest = (self._rest + self._follower.read()).split(b"\n")
+        for line in lines:
+            self._handle(line.decode(errors="replace"))
+
+    def _handle(self, line: str) -> None:
+        verb, _, rest = line.partition(" ")
+        seconds = time.monotonic() - self._start
+        if verb == "up":
+            who, _, release = rest.partition(" ")
+            self._outcome.boot_seconds[who] = round(seconds, 1)
+            self._outcome.releases[who] = release
+            say(f"{seconds:6.1f} s  {who} is up ({release})")
+        elif verb == "progress":
+            sys.stdout.write(f"{seconds:6.1f} s  {rest}\n")
+            sys.stdout.flush()
+        elif verb == "script":
+            who, rc = rest.split()
+            self._outcome.scripts[who] = int(rc)
+        elif verb == "error":
+            self._outcome.errors.append(rest)
+        elif verb == "done":
+            self._outcome.done = int(rest)
+
+
+def _unpack(tar: Path, out: Path) -> None:
+    """Regular files and folders only, and only below `out`."""
+    if not tar.exists() or not tar.stat().st_size:
+        return
+    try:
+        with tarfile.open(tar) as t:
+            for member in t:
+                rel = PurePosixPath(member.name)
+                if rel.is_absolute() or ".." in rel.parts:
+                    continue
+                if member.isdir():
+                    (out / rel).mkdir(parents=True, exist_ok=True)
+                elif member.isfile():
+                    (out / rel).parent.mkdir(parents=True, exist_ok=True)
+                    source = t.extractfile(member)
+                    with (out / rel).open("wb") as f:
+                        shutil.copyfileobj(source, f)
+    except (tarfile.TarError, EOFError) as e:
+        warn(f"what L1 sent back is incomplete: {e}")
+
+
+def make_out(explicit: Path | None) -> Path:
+    if explicit is not None:
+        explicit.mkdir(parents=True, exist_ok=True)
+        for pattern in ("l1*.log", "l2-*.log", "*.dmesg", "qemu-l2-*.log",
+                        "result.json"):
+            for old in explicit.glob(pattern):
+                old.unlink()
+        return explicit
+    runs = paths.runs()
+    runs.mkdir(parents=True, exist_ok=True)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    out = runs / stamp
+    n = 1
+    while out.exists():
+        n += 1
+        out = runs / f"{stamp}-{n}"
+    out.mkdir()
+    for old in sorted(runs.iterdir(), key=lambda p: p.stat().st_mtime,
+                      reverse=True)[KEEP_RUNS:]:
+        shutil.rmtree(old, ignore_errors=True)
+    return out
+
+
+def _follow(proc: subprocess.Popen, o: argparse.Namespace, control: _Control,
+            script_log: Path, outcome: Outcome) -> None:
+    deadline = time.monotonic() + o.timeout
+    output = _Follower(script_log)
+    closing = None
+    while True:
+        ended = proc.poll() is not None
+        control.poll()
+        data = output.read()
+        if data:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        if ended:
+            return
+        now = time.monotonic()
+        if outcome.done is not None:
+            # The last message: L1 switches itself off now.
+            closing = closing or now + 5
+            if now > closing:
+                return
+        elif now > deadline:
+            outcome.timed_out = True
+            return
+        time.sleep(POLL)
+
+
+def _options_json(o: argparse.Namespace) -> dict:
+    return {k: v for k, v in vars(o).items() if k not in ("func", "command")}
+
+
+def _report(outcome: Outcome, out: Path, qemu_log: Path,
+            o: argparse.Namespace) -> None:
+    for finding in outcome.findings:
+        warn(f"bad line in a kernel log:\n{finding}")
+    for error in outcome.errors:
+        warn(error)
+    lost = outcome.done is None and not outcome.interrupted
+    if outcome.timed_out:
+        warn(f"timeout after {o.timeout} s; ends of the logs:")
+    elif lost:
+        warn("L1 stopped before its scripts had ended; ends of the logs:")
+    if lost or outcome.errors:
+        shown = [out / "l1.log", *sorted(out.glob("l2-*.log")),
+                 *sorted(out.glob("qemu-l2-*.log")), qemu_log]
+        for path in shown:
+            text = tail(path)
+            if text.strip():
+                warn(f"--- {path.name}\n{text}")
+
+
+def run(o: argparse.Namespace, mode: str = "run") -> int:
+    """Boot, run the scripts, judge. Returns lab/lab's exit status."""
+    options.check(o)
+    payload = prepare(o)
+    out = make_out(o.out)
+    outcome = Outcome()
+    start = time.monotonic()
+    with temp_dir(paths.tmp(), "run-") as work:
+        initrd = _make_initrd(o, payload, mode, work)
+        ports = {"lab.ctl": work / "ctl", "lab.out": out / "l1-script.log",
+                 "lab.tar": work / "out.tar"}
+        for n in range(o.guests):
+            ports[f"l2-{n}"] = out / f"l2-{n}.log"
+        l1 = machine.Machine(payload.tools, payload.host, initrd,
+                             out / "l1.log", o.cpus, o.mem, o.append_l1,
+                             ports, interactive=mode == "shell")
+        qemu_log = work / "qemu.log"
+        start = time.monotonic()
+        control = _Control(ports["lab.ctl"], outcome, start)
+        proc = l1.start(qemu_log)
+        try:
+            _follow(proc, o, control, ports["lab.out"], outcome)
+        except (Interrupted, KeyboardInterrupt):
+            outcome.interrupted = True
+        finally:
+            machine.stop(proc)
+        _unpack(ports["lab.tar"], out)
+        for path in [out / "l1.log", *(out / f"l2-{n}.log"
+                                       for n in range(o.guests))]:
+            if path.exists():
+                outcome.findings += logs.judge(
+                    str(path), path.read_text(errors="replace"), o.allow_log)
+        _report(outcome, out, qemu_log, o)
+    code, reason = outcome.verdict()
+    result = {
+        "exit": code, "reason": reason,
+        "kernels": {"l1": payload.host.release, "l2": payload.guest.release},
+        "scripts": outcome.scripts, "boot_seconds": outcome.boot_seconds,
+        "options": _options_json(o),
+        "seconds": round(time.monotonic() - start, 1),
+    }
+    (out / "result.json").write_text(
+        json.dumps(result, indent=2, default=str) + "\n")
+    say(f"{result['seconds']:6.1f} s  "
+        + ("done" if code == 0 else f"FAILED ({code}): {reason}")
+        + f"; logs in {out}")
+    return code
+
+
+def shell(o: argparse.Namespace) -> int:
+    """A prompt in L1; the terminal is handed to its console."""
+    o.l1 = o.l2 = None
+    o.l2_background = False
+    o.timeout = 10 * 365 * 86400
+    o.allow_log = []
+    tty = sys.stdin.isatty()
+    saved = termios.tcgetattr(sys.stdin) if tty else None
+    try:
+        return run(o, mode="shell")
+    finally:
+        if saved is not None:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, saved)
