@@ -1,0 +1,150 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Runs in the guest: enters and leaves one mode of the demo.
+#
+#	mode.sh enter MODE	set the mode up and start the busy threads
+#	mode.sh leave MODE	print what the mode did, stop the busy threads,
+#				put the guest back as it was; 3: "restore" has
+#				to be called until it succeeds
+#	mode.sh restore
+#
+# The busy threads are stopped between modes: loading and unloading a module
+# waits for every CPU (RCU), which takes seconds on stacked busy vCPUs.
+set -u
+PATH=/lab/bin:/usr/sbin:/usr/bin:/sbin:/bin
+STATE=/tmp/demo
+MODULE=/lab/vbalance_guest.ko
+
+die() { echo "mode.sh: $*" >&2; exit 1; }
+
+# One line an interrupt: number, where it goes now, where it may go. A process
+# takes 40 ms to start here, so this and the like do without.
+affinities() {
+	for d in /proc/irq/[0-9]*; do
+		[ -r "$d/effective_affinity" ] || continue
+		read -r effective < "$d/effective_affinity"
+		read -r mask < "$d/smp_affinity"
+		echo "${d##*/} $effective $mask"
+	done
+}
+
+# Waits at most $1 tenths of a second for the rest of the line to succeed.
+await() {
+	n=$1; shift
+	while ! "$@" >/dev/null 2>&1; do
+		n=$((n - 1))
+		[ $n -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+gone() { ! kill -0 "$1"; }
+
+start() {	# PIDFILE COMMAND...
+	pidfile=$1; shift
+	setsid "$@" </dev/null >>$STATE/log 2>&1 &
+	echo $! > "$pidfile"
+}
+
+stop() {	# PIDFILE
+	[ -s "$1" ] || return 0
+	read -r pid < "$1"
+	kill "$pid" 2>/dev/null
+	await 100 gone "$pid" || die "process $pid does not end"
+	rm -f "$1"
+}
+
+enter() {
+	mkdir -p $STATE
+	[ -e $STATE/affinities ] || affinities > $STATE/affinities
+	case $1 in
+	idle|stock)
+		;;
+	irqbalance)
+		# Debian starts it like this but for -t: by default it looks
+		# every 10 s and would not act even once in a phase of the
+		# demo. With one look a second it gets in a phase about as many
+		# as in the paper's minute. Nothing else is changed.
+		start $STATE/irqbalance.pid irqbalance --foreground -t 1
+		await 20 pidof irqbalance || {
+			cat $STATE/log >&2
+			die "irqbalance does not run"
+		}
+		;;
+	paper|cost)
+		[ -e $MODULE ] || die "$MODULE is missing: was it built?"
+		insmod $MODULE policy="$1" || {
+			dmesg | tail -5 >&2
+			die "insmod $MODULE policy=$1 failed"
+		}
+		;;
+	*)
+		die "unknown mode $1"
+		;;
+	esac
+	[ "$1" = idle ] || start $STATE/burn.pid burn 4
+}
+
+section() { echo "==> $1 <=="; }
+
+report() {
+	for f in /sys/kernel/debug/vbalance/guest/*; do
+		[ -f "$f" ] || continue
+		section "guest/${f##*/}"
+		cat "$f"
+	done
+	for f in /sys/module/vbalance_guest/version \
+			/sys/module/vbalance_guest/srcversion; do
+		[ -r "$f" ] || continue
+		section "module/${f##*/}"
+		cat "$f"
+	done
+	section affinities_before
+	cat $STATE/affinities
+	section affinities
+	affinities
+	section interrupts
+	grep -E 'CPU0|virtio' /proc/interrupts
+}
+
+# Back to where the interrupts were; 3 when that is not finished.
+#
+# An interrupt goes elsewhere in the interrupt itself (there is no interrupt
+# remapping here), so it takes some: the caller sends packets and calls again.
+# The CPU first, then the mask: a CPU that is in the new mask is kept.
+restore() {
+	todo=0
+	while read -r irq effective mask; do
+		d=/proc/irq/$irq
+		[ -r "$d/effective_affinity" ] || continue
+		read -r e < "$d/effective_affinity"
+		read -r m < "$d/smp_affinity"
+		if [ "$e" != "$effective" ]; then
+			todo=3
+			echo "$effective" > "$d/smp_affinity"
+		elif [ "$m" != "$mask" ]; then
+			echo "$mask" > "$d/smp_affinity"
+		fi
+	done < $STATE/affinities 2>/dev/null
+	return $todo
+}
+
+leave() {
+	# The busy threads first: what follows is slow while they run.
+	stop $STATE/burn.pid
+	report
+	stop $STATE/irqbalance.pid
+	if [ -d /sys/module/vbalance_guest ]; then
+		rmmod vbalance_guest || die "rmmod vbalance_guest failed"
+		section after_unload
+		affinities
+	fi
+	restore
+}
+
+case "$# ${1-}" in
+"2 enter")	enter "$2" ;;
+"2 leave")	leave "$2" ;;
+"1 restore")	restore ;;
+*)		die "usage: mode.sh enter MODE | leave MODE | restore" ;;
+esac

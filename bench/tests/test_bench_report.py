@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""From the files of a run to the table, with a made-up run."""
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+BENCH = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+sys.path[:0] = [BENCH, os.path.join(os.path.dirname(BENCH), "lab")]
+
+from vbbench import collect, labrun, plan, report  # noqa: E402
+
+GUEST = """==> guest/stats <==
+v: 1
+source page
+moves 7
+ebusy 3
+==> guest/features <==
+v: 1
+version 1.2.3
+==> affinities_before <==
+24 1 f
+25 2 f
+==> affinities <==
+24 4 f
+25 2 f
+==> after_unload <==
+24 1 f
+25 2 f
+"""
+
+
+def write_phase(folder, p, lose=()):
+    """Files as demo.sh leaves them, from the closed form's own model."""
+    turn = 30 if p.slice != "default" else 4
+    lines = []
+    for seq in range(1, p.pings + 1):
+        at = 1000 + seq * p.interval_ms / 1000
+        # Evenly spread arrivals: no luck in the percentiles.
+        phase = seq * 0.618034 % 1 * 4 * turn
+        wait = 0 if p.mode == "idle" or phase < turn else 4 * turn - phase
+        rtt = 2.5 + wait
+        if seq not in lose:
+            lines.append(f"[{at + rtt / 1000:.6f}] 64 bytes from 10.9.0.2: "
+                         f"icmp_seq={seq} ttl=64 time={rtt:.3g} ms")
+    lines.append(f"{p.pings} packets transmitted, {p.pings - len(lose)} "
+                 "received, 0% packet loss, time 1ms")
+    base = p.slice if p.slice != "default" else 3_000_000
+    files = {
+        "ping": "\n".join(lines) + "\n",
+        "meta": f"base_slice_ns {base}\nrestore_tries 0\n"
+                "uptime 1.0 2.0 3.0 4.0\n",
+        "sched": "7 0 0 0\n\n"
+                 f"7 {turn * 100}000000 {turn * 300}000000 100\n",
+        "guest": GUEST if p.mode in ("paper", "cost") else
+        "".join("==> affi" + s for s in
+                GUEST.split("==> affi")[1:]).split("==> after")[0],
+        "host": "",
+    }
+    for name, text in files.items():
+        with open(os.path.join(folder, f"{p.index}.{name}"), "w") as f:
+            f.write(text)
+
+
+class WholeRun(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+        self.phases = plan.make(2, 5)
+        for p in self.phases:
+            write_phase(self.dir.name, p)
+
+    def collect(self):
+        found, samples, reports = collect.phases(self.dir.name, self.phases)
+        return (found, samples, reports,
+                collect.runs(found, samples, plan.MODES))
+
+    def test_runs(self):
+        found, samples, reports, runs = self.collect()
+        self.assertEqual(len(found), len(self.phases))
+        self.assertEqual([r["mode"] for r in runs], list(plan.MODES) * 2)
+        for run in runs:
+            self.assertEqual(run["rtt_ms"]["lost"], 0)
+            self.assertEqual(run["rtt_ms"]["n"],
+                             sum(p.count for p in self.phases
+                                 if p.mode == run["mode"] and
+                                 (p.slice == "default") ==
+                                 (run["slice"] == "default")))
+        cost = next(r for r in runs if r["mode"] == "cost")
+        self.assertEqual((cost["moves"], cost["source"]), (14, "page"))
+        balanced = next(r for r in runs if r["mode"] == "irqbalance")
+        self.assertEqual(balanced["moves"], 2)
+        json.dumps(runs, allow_nan=False)
+
+    def test_put_back(self):
+        found, *_ = self.collect()
+        self.assertEqual({p.get("not_put_back") for p in found
+                          if p["mode"] == "cost"}, {0})
+
+    def test_table_fits_and_has_every_mode(self):
+        *_, runs = self.collect()
+        text = report.table(runs)
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+        for mode in plan.MODES:
+            self.assertEqual(text.count(f"\n  {mode:<10}"), 2)
+        checks = report.checks(collect.stock_checks(runs, 4))
+        self.assertLessEqual(max(map(len, checks.splitlines())), 100)
+        self.assertLessEqual(
+            max(map(len, report.reading(runs).splitlines())), 100)
+
+    def test_closed_form_fits_its_own_model(self):
+        *_, runs = self.collect()
+        entries = collect.stock_checks(runs, 4)
+        self.assertEqual(len(entries), 2)
+        for entry in entries:
+            for figure in entry["figures"]:
+                self.assertAlmostEqual(figure["agreement_percent"], 100,
+                                       delta=5)
+
+    def test_unfinished_phases_are_left_out(self):
+        os.unlink(os.path.join(self.dir.name, "3.meta"))
+        found, *_ = self.collect()
+        self.assertEqual(len(found), len(self.phases) - 1)
+        self.assertNotIn(3, [p["index"] for p in found])
+
+    def test_lost_in_table(self):
+        for p in self.phases:
+            if p.mode == "paper":
+                write_phase(self.dir.name, p,
+                            lose=range(p.warm + 1, p.warm + 20))
+        *_, runs = self.collect()
+        line = next(row for row in report.table(runs).splitlines()
+                    if "paper" in row)
+        self.assertIn(" lost ", line)
+        self.assertIn("38/", line)
+
+
+class Words(unittest.TestCase):
+    def test_verdicts(self):
+        def say(low, high):
+            return report.verdict({"ratio": 1, "low": low, "high": high})
+        self.assertEqual(say(1.1, 1.3), "slower than stock")
+        self.assertEqual(say(.5, .9), "faster than stock")
+        self.assertEqual(say(.9, 1.1), "no difference beyond noise")
+        self.assertIn("no interval", say(.9, None))
+        self.assertIn("no interval", report.verdict(None))
+
+    def test_numbers(self):
+        self.assertEqual([report.number(v) for v in
+                          (2.345, 12.345, 123.45, None)],
+                         ["2.35", "12.3", "123", "lost"])
+
+    def test_progress(self):
+        phases = plan.make(1, 5)
+        progress = labrun.Progress(phases, 0)
+        m = labrun.PROGRESS.search(
+            "[  12.3] demo phase 2 of 10: round 1, slice 3000000, cost")
+        self.assertIsNotNone(m)
+        self.assertIn("phase 2/10", progress.line(int(m[1]), m[3]))
+        self.assertEqual(labrun.clock(125), "2:05")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,167 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""vbbench.stats and vbbench.theory."""
+import os
+import random
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+from vbbench import stats, theory  # noqa: E402
+
+
+class Quantiles(unittest.TestCase):
+    def test_nearest_rank(self):
+        data = list(range(1, 101))
+        self.assertEqual(stats.quantile(data, .5), 50)
+        self.assertEqual(stats.quantile(data, .99), 99)
+        self.assertEqual(stats.quantile(data, 1), 100)
+        self.assertEqual(stats.quantile(data, 0), 1)
+        self.assertEqual(stats.quantile([7], .99), 7)
+
+    def test_rank_is_exact_where_floats_are_not(self):
+        # 0.07 * 100 is 7.000000000000001
+        self.assertEqual(stats.quantile(list(range(1, 101)), .07), 7)
+
+    def test_empty(self):
+        with self.assertRaises(ValueError):
+            stats.quantile([], .5)
+
+
+class Summary(unittest.TestCase):
+    def test_lost_is_slowest(self):
+        s = stats.summary([1.0] * 95 + [None] * 5)
+        self.assertEqual(s["p50"], 1.0)
+        self.assertEqual(s["p90"], 1.0)
+        self.assertIsNone(s["p99"])
+        self.assertEqual(s["max"], 1.0)
+        self.assertEqual((s["n"], s["lost"]), (100, 5))
+
+    def test_losing_slow_packets_does_not_help(self):
+        slow = [1.0] * 80 + [50.0] * 20
+        lossy = [1.0] * 80 + [None] * 20
+        self.assertEqual(stats.summary(slow)["p90"], 50.0)
+        self.assertIsNone(stats.summary(lossy)["p90"])
+
+    def test_all_lost_and_none_sent(self):
+        s = stats.summary([None, None])
+        self.assertEqual((s["p50"], s["max"], s["mean"], s["lost"]),
+                         (None, None, None, 2))
+        self.assertEqual(stats.summary([])["n"], 0)
+
+
+class Blocks(unittest.TestCase):
+    def test_cover_everything_in_order(self):
+        for n in range(1, 60):
+            for length in range(1, 25):
+                data = list(range(n))
+                pieces = stats.blocks(data, length)
+                self.assertEqual(sum(pieces, []), data)
+                self.assertTrue(all(pieces))
+
+
+class Bootstrap(unittest.TestCase):
+    def rounds(self, rng, scale, n=3, per_round=100):
+        return {r: [scale * rng.expovariate(1) + .1 for _ in range(per_round)]
+                for r in range(n)}
+
+    def test_equal_samples_give_an_interval_around_one(self):
+        rng = random.Random(3)
+        a, b = self.rounds(rng, 1), self.rounds(rng, 1)
+        ratio, low, high = stats.bootstrap_ratio(a, b, [.5], 10,
+                                                 resamples=300)[.5]
+        self.assertLess(low, ratio)
+        self.assertGreater(high, ratio)
+        self.assertLess(low, 1.1)
+        self.assertGreater(high, .9)
+
+    def test_true_ratio_is_covered(self):
+        inside = 0
+        for seed in range(30):
+            rng = random.Random(seed)
+            a, b = self.rounds(rng, 3), self.rounds(rng, 1)
+            truth = (3 * .6931 + .1) / (.6931 + .1)
+            _, low, high = stats.bootstrap_ratio(
+                a, b, [.5], 10, random.Random(seed), resamples=200)[.5]
+            inside += low <= truth <= high
+        # With three rounds only the interval is a little narrow.
+        self.assertGreaterEqual(inside, 25)
+
+    def test_same_seed_same_interval(self):
+        rng = random.Random(4)
+        a, b = self.rounds(rng, 1), self.rounds(rng, 2)
+
+        def once():
+            return stats.bootstrap_ratio(a, b, [.5, .9], 10,
+                                         random.Random(9), resamples=100)
+        self.assertEqual(once(), once())
+
+    def test_correlated_samples_widen_the_interval(self):
+        rng = random.Random(5)
+        runs = {0: [v for _ in range(20) for v in [rng.random() + .1] * 20]}
+        other = {0: [v for _ in range(20) for v in [rng.random() + .1] * 20]}
+
+        def width(block):
+            _, low, high = stats.bootstrap_ratio(
+                runs, other, [.5], block, random.Random(1), 300)[.5]
+            return high - low
+        self.assertGreater(width(20), width(1))
+
+    def test_lost_percentiles(self):
+        a = {0: [1.0] * 50 + [None] * 50}
+        b = {0: [1.0] * 100}
+        ratio, low, high = stats.bootstrap_ratio(a, b, [.9], 100,
+                                                 resamples=50)[.9]
+        self.assertEqual((ratio, low, high), (None, None, None))
+        self.assertEqual(stats.bootstrap_ratio({}, {}, [.5], 10)[.5],
+                         (None, None, None))
+
+
+class Theory(unittest.TestCase):
+    def test_figures_of_the_design(self):
+        self.assertAlmostEqual(theory.mean_wait(4, 30), 33.75)
+        self.assertAlmostEqual(theory.max_wait(4, 30), 90)
+        self.assertAlmostEqual(theory.quantile_wait(4, 30, .5), 30)
+        self.assertAlmostEqual(theory.quantile_wait(4, 30, 1), 90)
+        self.assertEqual(theory.quantile_wait(4, 30, .1), 0)
+
+    def test_quantile_and_cdf_are_inverse(self):
+        for q in (.3, .5, .9, .99):
+            w = theory.quantile_wait(4, 30, q)
+            self.assertAlmostEqual(theory.cdf_wait(4, 30, w), q)
+        self.assertEqual(theory.cdf_wait(4, 30, -1), 0)
+        self.assertEqual(theory.cdf_wait(4, 30, 90), 1)
+
+    def test_against_a_simulated_rotation(self):
+        rng = random.Random(6)
+        k, s = 4, 30.0
+        waits = []
+        for _ in range(40000):
+            phase = rng.random() * k * s
+            waits.append(0 if phase < s else k * s - phase)
+        waits.sort()
+        self.assertAlmostEqual(sum(waits) / len(waits),
+                               theory.mean_wait(k, s), delta=.5)
+        for q in (.5, .9, .99):
+            self.assertAlmostEqual(stats.quantile(waits, q),
+                                   theory.quantile_wait(k, s, q), delta=1)
+
+    def test_effective_slice(self):
+        turns = [(32_000_000 * 10, 96_000_000 * 10, 10)] * 4
+        self.assertEqual(theory.effective_slice_ns(turns), 32_000_000)
+        self.assertEqual(theory.rotation_ns(turns), 128_000_000)
+        self.assertIsNone(theory.effective_slice_ns([(0, 0, 0)]))
+
+    def test_check(self):
+        rows = {r["figure"]: r for r in theory.check(
+            4, 30, 2, {"mean": 35.75, "p50": 47, "p90": None, "max": 92})}
+        self.assertAlmostEqual(rows["mean"]["agreement_percent"], 100)
+        self.assertAlmostEqual(rows["p50"]["agreement_percent"], 150)
+        self.assertIsNone(rows["p90"]["agreement_percent"])
+        self.assertIsNone(rows["p99"]["measured_ms"])
+        self.assertAlmostEqual(rows["max"]["agreement_percent"], 100)
+
+
+if __name__ == "__main__":
+    unittest.main()

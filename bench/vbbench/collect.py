@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From the files of a lab run to the figures: per phase, per mode and slice."""
+import os
+import random
+
+from . import parse, stats, theory
+
+RATIO_QUANTILES = {"p50": .5, "p90": .9, "p99": .99}
+# Files of the modules that are "name value" lines.
+COUNTER_FILES = ("guest/stats", "guest/decisions", "host/stats")
+# Round trips within this time are treated as one draw by the bootstrap: with
+# 30 ms slices it is eight rotations.
+BLOCK_S = 1.0
+
+
+def read(folder, name, default=None):
+    try:
+        with open(os.path.join(folder, name), errors="replace") as f:
+            return f.read()
+    except FileNotFoundError:
+        if default is None:
+            raise
+        return default
+
+
+def affinity_changes(before, after):
+    """Interrupts that are delivered elsewhere than before."""
+    def where(text):
+        return {line.split()[0]: line.split()[1]
+                for line in text.splitlines() if len(line.split()) > 1}
+    old, new = where(before), where(after)
+    return sum(1 for irq in old if irq in new and old[irq] != new[irq])
+
+
+def module_version(features):
+    """The version that a module names in its features file."""
+    return parse.counters(features).get("version")
+
+
+def phase(folder, plan):
+    """All that is known of one phase. Raises FileNotFoundError or
+    parse.ParseError when it was not completed."""
+    n = plan.index
+    meta = parse.counters(read(folder, f"{n}.meta"))
+    samples = parse.phase_samples(read(folder, f"{n}.ping"), plan.warm,
+                                  plan.count, plan.interval_ms / 1000)
+    before, _, after = read(folder, f"{n}.sched").partition("\n\n")
+    reports = parse.sections(read(folder, f"{n}.guest"))
+    reports.update(parse.sections(read(folder, f"{n}.host", "")))
+    turns = parse.schedstat_delta(parse.schedstat(before),
+                                  parse.schedstat(after))
+    counters = {name: parse.counters(reports[name])
+                for name in COUNTER_FILES if name in reports}
+    base = reports.get("affinities_before", "")
+    times = [float(t) for t in str(meta.get("uptime", "")).split()]
+    out = {
+        "index": n, "round": plan.round, "mode": plan.mode,
+        "base_slice_ns": meta["base_slice_ns"],
+        "slice": "default" if plan.slice == "default" else "set",
+        "interval_ms": plan.interval_ms,
+        "l1_uptime_s": dict(zip(("entered", "ready", "pinged", "left"),
+                                times)),
+        "turns": [{"run_ns": r, "wait_ns": w, "turns": t}
+                  for r, w, t in turns],
+        "counters": counters,
+        "affinity_changes": affinity_changes(
+            base, reports.get("affinities", "")),
+    }
+    if "guest/stats" in counters:
+        out["source"] = counters["guest/stats"].get("source")
+        # Where unloading has left them. A move back still in flight is not
+        # seen: it ends with the next interrupt.
+        out["not_put_back"] = affinity_changes(
+            base, reports.get("after_unload", ""))
+    return out, samples, reports
+
+
+def phases(folder, plans):
+    """([phase], {index: samples}, {index: reports}) of all completed ones."""
+    found, samples, reports = [], {}, {}
+    for plan in plans:
+        try:
+            one, s, r = phase(folder, plan)
+        except FileNotFoundError:
+            continue
+        found.append(one)
+        samples[plan.index] = s
+        reports[plan.index] = r
+    return found, samples, reports
+
+
+def moves(group):
+    """Moves in the phases of one mode: counted by our module, else the
+    interrupts that were found elsewhere at the end of each phase."""
+    return sum(p["counters"].get("guest/stats", {}).get(
+        "moves", p["affinity_changes"]) for p in group)
+
+
+def runs(found, samples, modes, seed=2012):
+    """One entry per mode and slice, in the order of @modes."""
+    slices = []
+    for p in found:
+        if (p["slice"], p["base_slice_ns"]) not in slices:
+            slices.append((p["slice"], p["base_slice_ns"]))
+    out = []
+    for kind, base in sorted(slices):
+        groups = {m: [p for p in found if p["mode"] == m and
+                      (p["slice"], p["base_slice_ns"]) == (kind, base)]
+                  for m in modes}
+
+        def by_round(mode, groups=groups):
+            return {p["round"]: [s[1] for s in samples[p["index"]]]
+                    for p in groups.get(mode, [])}
+
+        for mode in modes:
+            group = groups[mode]
+            if not group:
+                continue
+            per_round = by_round(mode)
+            rtt = stats.summary([s for r in sorted(per_round)
+                                 for s in per_round[r]])
+            turns = [(t["run_ns"], t["wait_ns"], t["turns"])
+                     for p in group for t in p["turns"]]
+            run = {"mode": mode, "base_slice_ns": base, "slice": kind,
+                   "rtt_ms": rtt, "moves": moves(group),
+                   "phases": len(group),
+                   "mean_turn_ns": theory.effective_slice_ns(turns),
+                   "mean_rotation_ns": theory.rotation_ns(turns)}
+            sources = sorted({p["source"] for p in group if p.get("source")})
+            if sources:
+                run["source"] = "+".join(sources)
+            stock = by_round("stock")
+            if mode != "stock" and stock:
+                interval = (sum(p["interval_ms"] for p in group)
+                            / len(group) / 1000)
+                ratios = stats.bootstrap_ratio(
+                    per_round, stock, list(RATIO_QUANTILES.values()),
+                    round(BLOCK_S / interval), random.Random(seed))
+                run["ratio_to_stock"] = {
+                    name: dict(zip(("ratio", "low", "high"), ratios[q]))
+                    for name, q in RATIO_QUANTILES.items()}
+            out.append(run)
+    return out
+
+
+def stock_checks(all_runs, k):
+    """Stock against the closed form, once per slice. The slice in effect is
+    the scheduler's own figure (mean time a vCPU ran per turn), not
+    base_slice_ns: EEVDF rounds it up to the tick."""
+    out = []
+    for stock in (r for r in all_runs if r["mode"] == "stock"):
+        idle = next((r for r in all_runs if r["mode"] == "idle" and
+                     (r["slice"], r["base_slice_ns"]) ==
+                     (stock["slice"], stock["base_slice_ns"])), None)
+        turn = stock["mean_turn_ns"]
+        if not idle or not turn or not idle["rtt_ms"]["p50"]:
+            continue
+        floor = idle["rtt_ms"]["p50"]
+        out.append({"slice": stock["slice"],
+                    "base_slice_ns": stock["base_slice_ns"],
+                    "slice_in_effect_ns": turn, "k": k, "floor_ms": floor,
+                    "figures": theory.check(k, turn / 1e6, floor,
+                                            stock["rtt_ms"])})
+    return out

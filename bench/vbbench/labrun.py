@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The demo's boot of the lab, with progress for the person who waits."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+from vblab.util import die_with_parent
+
+from . import plan as planmod
+
+PROGRESS = re.compile(r"demo phase (\d+) of (\d+): (.*)$")
+
+OPTIONS = ["--cpus", "2", "--guests", "1", "--vcpus", "4", "--pin", "stacked",
+           "--net", "1"]
+
+
+def clock(seconds):
+    seconds = max(0, round(seconds))
+    return f"{seconds // 60}:{seconds % 60:02d}"
+
+
+class Progress:
+    """Lines with the time spent and an estimate of what is left."""
+
+    def __init__(self, phases, began):
+        self.phases, self.began = phases, began
+        self.first = None
+
+    def line(self, index, text):
+        now = time.monotonic()
+        if self.first is None:
+            self.first = now
+        done = sum(p.seconds for p in self.phases[:index - 1])
+        left = sum(p.seconds for p in self.phases[index - 1:])
+        # What a phase really takes is known after a few of them.
+        if done > 20:
+            left *= (now - self.first) / done
+        return (f"[{clock(now - self.began)}] phase {index}/"
+                f"{len(self.phases)}: {text:<38} about {clock(left)} left")
+
+
+def run(lab, here, phases, out, began, extra=(), show=print):
+    """Boot, measure, collect in @out. Returns lab's exit status."""
+    plan_file = os.path.join(out, "plan")
+    with open(plan_file, "w") as f:
+        f.writelines(p.line() + "\n" for p in phases)
+    limit = round(2 * planmod.total_seconds(phases)) + 120
+    argv = [lab, "run", *OPTIONS,
+            "--l1", os.path.join(here, "l1", "demo.sh"),
+            "--add-l1", plan_file + ":/lab/bench/plan",
+            "--add-l2", os.path.join(here, "l2", "mode.sh")
+            + ":/lab/bench/mode.sh",
+            "--timeout", str(limit), "--out", os.path.join(out, "lab"),
+            *extra]
+    progress = Progress(phases, began)
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, text=True,
+                             errors="replace", preexec_fn=die_with_parent)
+    try:
+        for line in child.stdout:
+            m = PROGRESS.search(line)
+            if m:
+                show(progress.line(int(m[1]), m[3]))
+            elif "demo done" not in line:
+                show("  " + line.rstrip())
+        return child.wait()
+    except BaseException:
+        # Ctrl-C reaches lab too when it comes from the terminal; it then
+        # ignores this one and finishes cleaning up.
+        child.send_signal(signal.SIGTERM)
+        child.wait()
+        raise
+
+
+def find_output(out):
+    """The folder that the L1 script has filled, None if there is none."""
+    for folder, _, files in os.walk(os.path.join(out, "lab")):
+        if os.path.basename(folder) == "demo" and "machine" in files:
+            return folder
+    return None

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Output of `ping -D -O` (iputils and jping), schedstat, and the modules' debugfs files."""
+import re
+
+REPLY = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from .*icmp_seq=(\d+) .*"
+                   r"time[=<]([\d.]+) ms(.*)$")
+UNANSWERED = re.compile(r"^\[(\d+\.\d+)\] no answer yet for icmp_seq=(\d+)")
+SENT = re.compile(r"^(\d+) packets transmitted, (\d+) received")
+
+
+class ParseError(Exception):
+    pass
+
+
+def ping(text):
+    """Returns ({sequence number: (time of reply in s, round trip in ms)},
+    {sequence number: time at which it was known to be missing}, number sent).
+
+    Sequence numbers count from 1 without the wrap at 65536. Duplicates keep
+    the first answer. The number sent is the summary line's: without it the
+    output is cut short and nobody knows what was lost.
+    """
+    replies, missing, sent, high = {}, {}, None, 0
+
+    def unwrap(low):
+        seq = low + (high & ~0xffff)
+        return seq + 0x10000 if seq + 0x8000 < high else seq
+
+    for line in text.splitlines():
+        m = REPLY.match(line)
+        if m:
+            if "DUP!" in m[4]:
+                continue
+            seq = unwrap(int(m[2]))
+            high = max(high, seq)
+            replies.setdefault(seq, (float(m[1]), float(m[3])))
+            continue
+        m = UNANSWERED.match(line)
+        if m:
+            missing[unwrap(int(m[2]))] = float(m[1])
+            continue
+        m = SENT.match(line)
+        if m:
+            sent = int(m[1])
+    if sent is None:
+        raise ParseError("ping's summary line is missing: cut short?")
+    return replies, missing, sent
+
+
+def phase_samples(text, warm, count, interval_s):
+    """Round trips of one phase as [(seconds since the first measured ping,
+    ms or None)], in the order they were sent.
+
+    The first @warm pings are the settle time. The time of a lost ping is that
+    of its "no answer" line (jping prints the time of sending there), else it
+    is taken one interval after the one before.
+    """
+    replies, missing, sent = ping(text)
+    if sent < warm + count:
+        raise ParseError(f"{sent} pings sent, {warm + count} expected")
+    out, last, origin = [], None, None
+    for seq in range(1, warm + count + 1):
+        rtt = None
+        if seq in replies:
+            at, rtt = replies[seq]
+            last = at - rtt / 1000
+        elif seq in missing:
+            last = missing[seq]
+        else:
+            last = 0.0 if last is None else last + interval_s
+        if seq <= warm:
+            continue
+        origin = last if origin is None else origin
+        out.append((round(last - origin, 4), rtt))
+    return out
+
+
+def schedstat(text):
+    """Lines "TID RUN WAIT TURNS" -> {tid: (run ns, wait ns, turns)}."""
+    out = {}
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) != 4 or not all(f.isdigit() for f in fields):
+            raise ParseError(f"not a schedstat line: {line!r}")
+        tid, run, wait, turns = map(int, fields)
+        out[tid] = (run, wait, turns)
+    return out
+
+
+def schedstat_delta(before, after):
+    """Per-thread differences, for threads that are in both."""
+    return [tuple(b - a for a, b in zip(before[tid], after[tid]))
+            for tid in sorted(before) if tid in after]
+
+
+def sections(text):
+    """Files printed one after the other, each headed by "==> NAME <==", as
+    {name: text}."""
+    out, name = {}, None
+    for line in text.splitlines():
+        m = re.match(r"^==> (.+) <==$", line)
+        if m:
+            name = m[1]
+            out[name] = ""
+        elif name is not None:
+            out[name] += line + "\n"
+    return out
+
+
+def counters(text):
+    """A debugfs stats file: "v: N", then "name value" lines. Values that are
+    numbers become int, others stay text."""
+    out = {}
+    for line in text.splitlines():
+        key, _, value = line.strip().partition(" ")
+        value = value.strip()
+        if not key or key == "v:":
+            continue
+        out[key.rstrip(":")] = int(value) if re.fullmatch(r"-?\d+", value) \
+            else value
+    return out

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Percentiles of round trips with losses, and bootstrap intervals of ratios.
+
+A lost packet is a sample without a value (None). It counts as slower than
+every answered one: a mode that loses its slow packets must not look faster.
+"""
+import math
+import random
+
+
+def quantile(ordered, q):
+    """Nearest-rank quantile of a sorted list: the smallest sample that at
+    least a share of q of all samples does not exceed."""
+    if not ordered:
+        raise ValueError("quantile of no samples")
+    return ordered[max(0, math.ceil(q * len(ordered) - 1e-9) - 1)]
+
+
+def ranked(samples):
+    """Sorted samples, lost ones (None) as infinity."""
+    return sorted(math.inf if s is None else s for s in samples)
+
+
+def finite(value):
+    """For JSON, which has no infinity: null where the value was lost."""
+    return None if value is None or not math.isfinite(value) else value
+
+
+def summary(samples):
+    """p50, p90, p99 over all requests that were sent, max and mean over the
+    answered ones, number sent and number lost. A percentile that falls
+    among the lost is None."""
+    answered = [s for s in samples if s is not None]
+    order = ranked(samples)
+    out = {name: finite(quantile(order, q)) if order else None
+           for name, q in (("p50", .5), ("p90", .9), ("p99", .99))}
+    out["max"] = max(answered, default=None)
+    out["mean"] = sum(answered) / len(answered) if answered else None
+    out["n"] = len(samples)
+    out["lost"] = len(samples) - len(answered)
+    return out
+
+
+def blocks(samples, length):
+    """Consecutive pieces of about @length samples; a short rest joins the
+    last piece."""
+    length = max(1, length)
+    count = max(1, len(samples) // length)
+    size = len(samples) / count
+    return [samples[round(i * size):round((i + 1) * size)]
+            for i in range(count)]
+
+
+def ratio(num, den, q):
+    """Ratio of two quantiles; None where it has no value."""
+    if not num or not den:
+        return None
+    a, b = quantile(ranked(num), q), quantile(ranked(den), q)
+    if not math.isfinite(b) or b <= 0:
+        return None
+    return a / b
+
+
+def bootstrap_ratio(num, den, qs, block, rng=None, resamples=1000,
+                    level=0.95):
+    """Interval for the ratio of the q-quantiles of two sets of samples.
+
+    @num, @den: {round: [samples in order of time]}. Round trips that follow
+    each other are not independent (several pings wait in the same absence of
+    a vCPU), and rounds differ as well. So this draws rounds, the same ones
+    for both sides since modes of one round ran next to each other, and in
+    each round blocks of @block consecutive samples, both with replacement.
+
+    Returns {q: (ratio, low, high)}, entries None where it has no value.
+    """
+    rng = rng or random.Random(1)
+    rounds = sorted(r for r in num if num[r] and den.get(r))
+    if not rounds:
+        return {q: (None, None, None) for q in qs}
+
+    def cut(side):
+        return {r: [ranked(b) for b in blocks(side[r], block)]
+                for r in rounds}
+
+    def draw(cuts, chosen):
+        out = []
+        for r in chosen:
+            pieces = cuts[r]
+            for _ in pieces:
+                out += pieces[int(rng.random() * len(pieces))]
+        out.sort()
+        return out
+
+    num_cut, den_cut = cut(num), cut(den)
+    seen = {q: [] for q in qs}
+    for _ in range(resamples):
+        chosen = [rng.choice(rounds) for _ in rounds]
+        a, b = draw(num_cut, chosen), draw(den_cut, chosen)
+        for q in qs:
+            lower = quantile(b, q)
+            upper = quantile(a, q)
+            # Lost against lost says nothing about the ratio.
+            if math.isfinite(lower) and lower > 0:
+                seen[q].append(upper / lower)
+    out = {}
+    for q in qs:
+        point = ratio([s for r in rounds for s in num[r]],
+                      [s for r in rounds for s in den[r]], q)
+        values = sorted(seen[q])
+        if not values:
+            out[q] = (finite(point), None, None)
+            continue
+        out[q] = (finite(point),
+                  finite(quantile(values, (1 - level) / 2)),
+                  finite(quantile(values, (1 + level) / 2)))
+    return out
