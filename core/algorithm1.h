@@ -10,7 +10,8 @@
  *	otherwise			-> stays
  *
  * The average is taken over all vCPUs, maximum and minimum over the online
- * ones; an online vCPU above the average is HIGH, every other one LOW, and
+ * ones (the paper calls them the eligible ones: where an admin's mask allows
+ * fewer, over those and the holder); an online vCPU above the average is HIGH, every other one LOW, and
  * the holder is shown as HOLD. The paper leaves open which of several vCPUs
  * with the minimum is taken: here the holder itself if it is one of them,
  * else the first one found from @prefer on (rounding the corner).
@@ -40,7 +41,7 @@ enum vb_a1_reason {
 	VB_A1_STAY_LOW,		/* holder online, not above the average */
 	VB_A1_STAY_BALANCED,	/* holder HIGH, but max <= min * threshold */
 	VB_A1_STAY_NONE_ONLINE,	/* nobody to move to */
-	VB_A1_STAY_MINIMUM,	/* holder HIGH by rounding, yet the minimum */
+	VB_A1_STAY_MINIMUM,	/* holder HIGH, but nobody eligible has less */
 	VB_A1_MOVE_OFFLINE,	/* holder offline */
 	VB_A1_MOVE_IMBALANCE,	/* holder HIGH and max > min * threshold */
 };
@@ -70,7 +71,7 @@ struct vb_a1_view {
 struct vb_a1_result {
 	int next;		/* vCPU that should hold the interrupt */
 	enum vb_a1_reason reason;
-	u64 avg, min, max;	/* loads as seen; min, max of online vCPUs */
+	u64 avg, min, max;	/* loads as seen; min, max of the candidates */
 	int nr_online;
 };
 
@@ -96,8 +97,8 @@ vb_algorithm1(const struct vb_a1_view *v, int prev, u32 threshold, int prefer)
 {
 	struct vb_a1_result r = { .next = prev };
 	u64 sum = 0, prev_load = 0, target_min = 0;
-	bool prev_online = false;
-	int i, nr_present = 0, target = -1;
+	int i, nr_present = 0, nr_candidates = 0, target = -1;
+	bool prev_online = false, eligible;
 
 	for (i = 0; i < v->nr; i++) {
 		int vcpu = prefer + i < v->nr ? prefer + i : prefer + i - v->nr;
@@ -110,16 +111,20 @@ vb_algorithm1(const struct vb_a1_view *v, int prev, u32 threshold, int prefer)
 		sum += load;
 		if (!v->online(v->ctx, vcpu))
 			continue;
-		if (!r.nr_online || load < r.min)
-			r.min = load;
-		if (!r.nr_online || load > r.max)
-			r.max = load;
 		r.nr_online++;
+		eligible = !v->eligible || v->eligible(v->ctx, vcpu);
 		if (vcpu == prev) {
 			prev_online = true;
 			prev_load = load;
+		} else if (!eligible) {
+			continue;
 		}
-		if (v->eligible && !v->eligible(v->ctx, vcpu))
+		if (!nr_candidates || load < r.min)
+			r.min = load;
+		if (!nr_candidates || load > r.max)
+			r.max = load;
+		nr_candidates++;
+		if (!eligible)
 			continue;
 		if (target < 0 || load < target_min ||
 		    (load == target_min && vcpu == prev)) {
@@ -139,7 +144,7 @@ vb_algorithm1(const struct vb_a1_view *v, int prev, u32 threshold, int prefer)
 		r.reason = VB_A1_STAY_LOW;
 	} else if (r.max * 100 <= r.min * threshold) {
 		r.reason = VB_A1_STAY_BALANCED;
-	} else if (target == prev) {
+	} else if (target_min >= prev_load) {
 		r.reason = VB_A1_STAY_MINIMUM;
 	} else {
 		r.next = target;

@@ -70,12 +70,13 @@ struct vb_cost_result {
 	u64 saved;		/* expected wait saved, ns */
 };
 
-/* What is left of a time with this mean after @elapsed: never quite nothing. */
+/* What is left of a time with this mean after @elapsed: an eighth at least. */
 static inline u64 vb_cost_remaining(u64 mean, u64 elapsed)
 {
 	u64 floor = mean / 8;
 
-	return elapsed + floor < mean ? mean - elapsed : floor;
+	return elapsed < mean && mean - elapsed > floor ? mean - elapsed :
+							  floor;
 }
 
 /* Times are capped at 2^38 ns (4.5 minutes): products below fit 64 bits. */

@@ -44,14 +44,14 @@ static inline u64 vb_decay_read(const struct vb_decay *d, unsigned int shift,
 	return age < 64 ? sum >> age : 0;
 }
 
-/* Add @amount at time @now_ns; single writer. */
+/* Add @amount at time @now_ns, saturating; single writer. */
 static inline void vb_decay_add(struct vb_decay *d, unsigned int shift,
 				u64 now_ns, u64 amount)
 {
 	u64 sum = vb_decay_read(d, shift, now_ns);
 	u64 now = now_ns >> shift;
 
-	*(volatile u64 *)&d->sum = sum + amount;
+	*(volatile u64 *)&d->sum = sum + amount < sum ? ~0ULL : sum + amount;
 	if (now > d->epoch)
 		*(volatile u64 *)&d->epoch = now;
 }

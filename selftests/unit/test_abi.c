@@ -173,10 +173,11 @@ static void test_area_pages(void)
 	CHECK_EQ(VB_AREA_PAGES(65), 6, "second host page, third guest page");
 	CHECK_EQ(VB_AREA_PAGES(4096), 193, "all slots");
 	CHECK(VB_AREA_PAGES(VB_MAX_SLOTS) <= VB_MAX_AREA_PAGES, "list too short");
-	/* The expansion of an expression as argument must not change it. */
-	slots = 32;
-	CHECK_EQ(VB_AREA_PAGES(slots + 1), 4, "precedence");
-	CHECK_EQ(VB_AREA_PAGES(slots | 1), 4, "precedence");
+	/* An expression as argument: 65 slots, at a boundary of both tables. */
+	slots = 64;
+	CHECK_EQ(VB_HOST_TABLE_PAGES(slots + 1), 2, "precedence");
+	CHECK_EQ(VB_GUEST_TABLE_PAGES(slots + 1), 3, "precedence");
+	CHECK_EQ(VB_AREA_PAGES(slots | 1), 6, "precedence");
 }
 
 /* A bit for each slot. */
@@ -185,7 +186,7 @@ static void test_bitmap(void)
 	struct vb_header h;
 
 	CHECK_EQ(sizeof(h.running) * 8, VB_MAX_SLOTS, "bits");
-	CHECK_EQ(sizeof(h.gfn) / sizeof(h.gfn[0]), VB_MAX_AREA_PAGES, "gfn");
+	CHECK_EQ(ARRAY_SIZE(h.gfn), VB_MAX_AREA_PAGES, "gfn");
 }
 
 int main(void)

@@ -103,9 +103,9 @@ static void expect(const struct paper_result *p, int prev, int prefer,
 		   int *next, enum vb_a1_reason *reason)
 {
 	*next = prev;
-	if (!p->k)
+	if (!p->k) {
 		*reason = VB_A1_STAY_NONE_ONLINE;
-	else if (p->remap) {
+	} else if (p->remap) {
 		*next = tie_winner(p->next_vc, t.vm.n, prev, prefer);
 		if (!p->prev_online)
 			*reason = VB_A1_MOVE_OFFLINE;
@@ -239,11 +239,21 @@ static void random_loads(void)
 		u64 ld;
 
 		switch (kind) {
-		case 0: ld = prng_below(4); break;
-		case 1: ld = prng_below(1000000); break;
-		case 2: ld = prng_below(2) ? common : prng_log(48); break;
-		case 3: ld = VB_LOAD_MAX - prng_below(3); break;
-		default: ld = prng_log(49); break;
+		case 0:
+			ld = prng_below(4);
+			break;
+		case 1:
+			ld = prng_below(1000000);
+			break;
+		case 2:
+			ld = prng_below(2) ? common : prng_log(48);
+			break;
+		case 3:
+			ld = VB_LOAD_MAX - prng_below(3);
+			break;
+		default:
+			ld = prng_log(49);
+			break;
 		}
 		t.vm.ld[i] = ld < VB_LOAD_MAX ? ld : VB_LOAD_MAX;
 		t.vm.exists[i] = prng_below(16) != 0;
@@ -305,13 +315,11 @@ static void test_largest(void)
 
 static void test_limits(void)
 {
-	typedef unsigned __int128 u128;
-
 	CHECK_EQ(VB_THRESHOLD_DEFAULT, 150, "the paper's 1.5");
 	CHECK_EQ(VB_THRESHOLD_MIN, 100, "ratio 1");
 	CHECK_EQ(VB_THRESHOLD_MAX, 10000, "ratio 100");
-	CHECK((u128)VB_LOAD_MAX * VB_THRESHOLD_MAX <= ~0ULL, "load * threshold");
-	CHECK((u128)VB_LOAD_MAX * VB_MAX_SLOTS <= ~0ULL, "load * vCPUs");
+	CHECK((paper_num)VB_LOAD_MAX * VB_THRESHOLD_MAX <= ~0ULL, "load * threshold");
+	CHECK((paper_num)VB_LOAD_MAX * VB_MAX_SLOTS <= ~0ULL, "load * vCPUs");
 	/* Three days of nothing but interrupts. */
 	CHECK(VB_LOAD_MAX >= 3ULL * 86400 * 1000000000, "cap too low");
 }
@@ -592,8 +600,9 @@ static void test_asked_once(void)
 		CHECK(t.asked_online[i] <= 1, "online(%d)", i);
 		CHECK(t.asked_eligible[i] <= 1, "eligible(%d)", i);
 		/* Nothing is known of a vCPU that does not exist. */
-		CHECK(t.vm.exists[i] || (!t.asked_load[i] && !t.asked_online[i]
-		      && !t.asked_eligible[i]), "absent %d", i);
+		CHECK(t.vm.exists[i] ||
+		      (!t.asked_load[i] && !t.asked_online[i] &&
+		       !t.asked_eligible[i]), "absent %d", i);
 	}
 }
 

@@ -258,17 +258,33 @@ static void fuzz_header(struct vb_header *h)
 	make_header(h, 1 + prng_below(prng_below(2) ? 4096 : 70));
 	while (n--) {
 		switch (prng_below(9)) {
-		case 0: h->magic ^= 1ULL << prng_below(64); break;
-		case 1: h->abi_version = odd_number(1); break;
-		case 2: h->nr_slots = odd_number(h->nr_slots); break;
-		case 3: h->nr_pages = odd_number(h->nr_pages); break;
-		case 4: h->host_table_page = odd_number(1); break;
+		case 0:
+			h->magic ^= 1ULL << prng_below(64);
+			break;
+		case 1:
+			h->abi_version = odd_number(1);
+			break;
+		case 2:
+			h->nr_slots = odd_number(h->nr_slots);
+			break;
+		case 3:
+			h->nr_pages = odd_number(h->nr_pages);
+			break;
+		case 4:
+			h->host_table_page = odd_number(1);
+			break;
 		case 5:
 			h->guest_table_page = odd_number(h->guest_table_page);
 			break;
-		case 6: h->guest_flags = odd_number(0); break;
-		case 7: h->cookie ^= prng_below(2) << prng_below(64); break;
-		default: h->gfn[0] ^= prng_below(2) << prng_below(64);
+		case 6:
+			h->guest_flags = odd_number(0);
+			break;
+		case 7:
+			h->cookie ^= prng_below(2) << prng_below(64);
+			break;
+		default:
+			h->gfn[0] ^= prng_below(2) << prng_below(64);
+			break;
 		}
 	}
 }

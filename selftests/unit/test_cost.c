@@ -638,12 +638,24 @@ static void test_steer_monotone(void)
 		int what = prng_below(6);
 
 		switch (what) {
-		case 0: d.move_cost += step; break;
-		case 1: d.rate /= 2; break;
-		case 2: d.horizon /= 2; break;
-		case 3: d.holder_wait -= d.holder_wait / 4; break;
-		case 4: d.target_wait += d.target_wait / 4; break;
-		default: d.threshold += step % 1000;
+		case 0:
+			d.move_cost += step;
+			break;
+		case 1:
+			d.rate /= 2;
+			break;
+		case 2:
+			d.horizon /= 2;
+			break;
+		case 3:
+			d.holder_wait -= d.holder_wait / 4;
+			break;
+		case 4:
+			d.target_wait += d.target_wait / 4;
+			break;
+		default:
+			d.threshold += step % 1000;
+			break;
 		}
 		if (d.move_cost < c.move_cost || d.target_wait < c.target_wait)
 			continue;	/* wrapped */
