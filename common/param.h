@@ -27,7 +27,8 @@ static int __maybe_unused vb_choice_set(const char *val,
 					const struct kernel_param *kp)
 {
 	const struct vb_choice *c = kp->arg;
-	int i;
+	char all[80];
+	int i, n;
 
 	for (i = 0; i < c->nr; i++) {
 		if (sysfs_streq(val, c->words[i])) {
@@ -35,10 +36,9 @@ static int __maybe_unused vb_choice_set(const char *val,
 			return 0;
 		}
 	}
-	pr_err("parameter %s=%s: not one of", kp->name, val);
-	for (i = 0; i < c->nr; i++)
-		pr_cont(" %s", c->words[i]);
-	pr_cont("\n");
+	for (i = 0, n = 0; i < c->nr; i++)
+		n += scnprintf(all + n, sizeof(all) - n, " %s", c->words[i]);
+	pr_err("parameter %s=%s: not one of%s\n", kp->name, val, all);
 	return -EINVAL;
 }
 

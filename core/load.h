@@ -36,8 +36,8 @@ struct vb_decay {
 static inline u64 vb_decay_read(const struct vb_decay *d, unsigned int shift,
 				u64 now_ns)
 {
-	u64 sum = *(const volatile u64 *)&d->sum;
-	u64 epoch = *(const volatile u64 *)&d->epoch;
+	u64 sum = READ_ONCE(d->sum);
+	u64 epoch = READ_ONCE(d->epoch);
 	u64 now = now_ns >> shift;
 	u64 age = now > epoch ? now - epoch : 0;
 
@@ -51,9 +51,9 @@ static inline void vb_decay_add(struct vb_decay *d, unsigned int shift,
 	u64 sum = vb_decay_read(d, shift, now_ns);
 	u64 now = now_ns >> shift;
 
-	*(volatile u64 *)&d->sum = sum + amount < sum ? ~0ULL : sum + amount;
+	WRITE_ONCE(d->sum, sum + amount < sum ? ~0ULL : sum + amount);
 	if (now > d->epoch)
-		*(volatile u64 *)&d->epoch = now;
+		WRITE_ONCE(d->epoch, now);
 }
 
 /*

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Fixed-width types for code that is compiled in the kernel and in user space. */
+/* Types and accessors for code that is compiled in the kernel and in user space. */
 #ifndef _VB_CORE_VBTYPES_H
 #define _VB_CORE_VBTYPES_H
 
 #ifdef __KERNEL__
+#include <linux/compiler.h>
 #include <linux/types.h>
 #else
 #include <linux/types.h>
@@ -11,6 +12,9 @@
 typedef __u64 u64;
 typedef __u32 u32;
 typedef __s64 s64;
+
+#define READ_ONCE(x)	(*(const volatile __typeof__(x) *)&(x))
+#define WRITE_ONCE(x, v)	(*(volatile __typeof__(x) *)&(x) = (v))
 #endif
 
 #endif /* _VB_CORE_VBTYPES_H */

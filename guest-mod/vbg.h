@@ -84,6 +84,7 @@ u32 vbg_cpu_state(int cpu);
  * has run again. Only to be compared for equality.
  */
 u64 vbg_cpu_episode(int cpu);
+bool vbg_have_source(void);
 const char *vbg_state_source(void);
 const char *vbg_state_name(u32 state);
 
@@ -234,6 +235,7 @@ enum vbg_stat {
 	VBG_S_DEVICE_IRQS,
 	VBG_S_DECISIONS,
 	VBG_S_OBSERVED,		/* would have moved, observe=1 */
+	VBG_S_NO_SOURCE,	/* nothing known: nothing decided */
 	VBG_S_REGISTRATIONS,
 	VBG_S_REGISTER_FAILED,
 	VBG_S_FALLBACK_SELF,	/* own bit clear while running */

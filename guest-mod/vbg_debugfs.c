@@ -20,6 +20,7 @@ static const char * const vbg_stat_names[VBG_NR_STATS] = {
 	[VBG_S_DEVICE_IRQS] = "device_irqs",
 	[VBG_S_DECISIONS] = "decisions",
 	[VBG_S_OBSERVED] = "observed",
+	[VBG_S_NO_SOURCE] = "no_source",
 	[VBG_S_REGISTRATIONS] = "registrations",
 	[VBG_S_REGISTER_FAILED] = "register_failed",
 	[VBG_S_FALLBACK_SELF] = "fallback_self",

@@ -457,6 +457,10 @@ void vbg_look(int me)
 	vbg_stat_inc(VBG_S_LOOKS);
 	if (!t)
 		return;
+	if (unlikely(!vbg_have_source())) {
+		vbg_stat_inc(VBG_S_NO_SOURCE);
+		return;
+	}
 	if (READ_ONCE(vbg_mapping) == VBG_MAPPING_SINGLE) {
 		vbg_look_single(t, me, now);
 		return;

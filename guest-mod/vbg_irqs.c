@@ -30,9 +30,9 @@
 #include "vbg.h"
 
 #define VBG_PCI_VENDOR	0x1af4
-#define VBG_MAX_IRQS	4096
 
 struct vbg_table __rcu *vbg_table;
+/* Who changes vbg_table, or walks it and may sleep. */
 DEFINE_MUTEX(vbg_irqs_mutex);
 
 /* irq number -> struct vbg_irq, for the interrupt handlers' tracepoints. */
@@ -185,6 +185,12 @@ static struct vbg_irq *vbg_adopt(unsigned int irq, const struct vbg_seen *seen,
 	return i;
 }
 
+/* Vectors that the device's table has room for; 0 without MSI-X. */
+static int vbg_nr_vectors(struct pci_dev *pdev)
+{
+	return pdev->msix_enabled ? max(pci_msix_vec_count(pdev), 0) : 0;
+}
+
 static void vbg_scan_device(struct vbg_scan *s, struct pci_dev *pdev)
 {
 	struct vbg_seen seen = {};
@@ -192,17 +198,17 @@ static void vbg_scan_device(struct vbg_scan *s, struct pci_dev *pdev)
 	const char *kind;
 	int n, irq;
 
-	if (!pdev->msix_enabled || &pdev->dev == s->leaving)
+	if (&pdev->dev == s->leaving)
 		return;
 	kind = vbg_device_kind(pdev);
 	if (!kind || !alloc_cpumask_var(&mask, GFP_KERNEL))
 		return;
-	for (n = 0; s->new->nr < s->max; n++) {
+	for (n = 0; n < vbg_nr_vectors(pdev); n++) {
 		struct vbg_irq *i;
 		bool unrestricted;
 
 		irq = pci_irq_vector(pdev, n);
-		if (irq <= 0)
+		if (irq <= 0 || s->new->nr == s->max)
 			break;
 		if (!vbg_inspect(irq, &seen, mask, &unrestricted))
 			continue;
@@ -256,14 +262,17 @@ static void vbg_scan_locked(const struct device *leaving)
 {
 	struct vbg_table *old = rcu_dereference_protected(vbg_table,
 					lockdep_is_held(&vbg_irqs_mutex));
-	struct vbg_scan s = { .max = VBG_MAX_IRQS, .leaving = leaving };
+	struct vbg_scan s = { .leaving = leaving };
 	struct pci_dev *pdev = NULL;
 	int n;
 	bool same;
 
-	s.new = kzalloc(struct_size(s.new, irqs, VBG_MAX_IRQS), GFP_KERNEL);
+	while ((pdev = pci_get_device(VBG_PCI_VENDOR, PCI_ANY_ID, pdev)))
+		s.max += vbg_nr_vectors(pdev);
+	s.new = kzalloc(struct_size(s.new, irqs, s.max), GFP_KERNEL);
 	if (!s.new)
 		return;
+	/* A device that came in between is found by its own event. */
 	while ((pdev = pci_get_device(VBG_PCI_VENDOR, PCI_ANY_ID, pdev)))
 		vbg_scan_device(&s, pdev);
 

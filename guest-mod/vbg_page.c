@@ -79,6 +79,7 @@ bool vbg_page_state(int cpu, u32 *state, u64 *episode)
 
 	if (!e)
 		return false;
+	/* Pairs with the host's release: the episode is not older. */
 	*state = smp_load_acquire(&e->state);
 	*episode = READ_ONCE(e->nr_preempted);
 	return *state < VB_NR_VCPU_STATES;
@@ -231,6 +232,7 @@ static void vbg_area_map_cpus(struct vbg_area *a)
 	int cpu;
 
 	for (slot = 0; slot < nr; slot++) {
+		/* Pairs with the host's release: apic_id is there. */
 		if (!(smp_load_acquire(&a->host[slot].flags) & VB_VCPU_F_VALID))
 			continue;
 		for_each_possible_cpu(cpu) {
@@ -251,7 +253,7 @@ static long vbg_wait_status(u64 cookie, long while_is, unsigned int ms)
 		ret = vbg_call(VB_OP_STATUS, 0, 0, cookie);
 		if (ret != while_is || time_after(jiffies, end))
 			return ret;
-		msleep(2);
+		usleep_range(1000, 4000);
 	}
 }
 
@@ -266,7 +268,7 @@ static void vbg_area_drop(struct vbg_area *a)
 	long ret;
 
 	WRITE_ONCE(a->hdr->cookie, 0);
-	smp_mb();
+	smp_mb();	/* the host sees 0 before it sees the hypercall */
 	ret = vbg_call(VB_OP_UNREGISTER, 0, 0, a->cookie);
 	if (!ret || ret == -VB_ENOENT)
 		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, VBG_WAIT_MS);
@@ -377,7 +379,7 @@ static void vbg_page_goodbye(void)
 	if (!a)
 		return;
 	WRITE_ONCE(a->hdr->cookie, 0);
-	smp_mb();
+	smp_mb();	/* the host sees 0 before it sees the hypercall */
 	vbg_call(VB_OP_UNREGISTER, 0, 0, a->cookie);
 }
 

@@ -43,11 +43,16 @@ u64 vbg_cpu_episode(int cpu)
 	return vbg_lookup(cpu, &state, &episode) ? episode : 0;
 }
 
+/* Is anything known about run states at all? Without it nothing is decided. */
+bool vbg_have_source(void)
+{
+	return vbg_page_active() ||
+	       (vbg_source != VBG_SOURCE_PAGE && vbg_steal_available());
+}
+
 const char *vbg_state_source(void)
 {
 	if (vbg_page_active())
 		return "page";
-	if (vbg_source != VBG_SOURCE_PAGE && vbg_steal_available())
-		return "steal";
-	return "none";
+	return vbg_have_source() ? "steal" : "none";
 }

@@ -128,6 +128,7 @@ void vbh_area_release(struct vbh_reg *reg, bool tell_guest)
 
 	if (tell_guest && READ_ONCE(reg->hdr->cookie) == reg->layout.cookie) {
 		memset(reg->hdr->running, 0, sizeof(reg->hdr->running));
+		/* Nobody runs any more, then: it is over. */
 		smp_store_release(&reg->hdr->host_status, VB_HOST_GONE);
 	}
 	trace_vb_host_area(reg->layout.cookie, nr, 0, 0);

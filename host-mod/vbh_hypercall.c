@@ -17,21 +17,26 @@
 
 void vbh_count_refusal(long err)
 {
-	enum vbh_stat s;
+	static const struct {
+		int err;
+		enum vbh_stat stat;
+	} map[] = {
+		{ VB_EPERM, VBH_S_REFUSED_EPERM },
+		{ VB_ENOENT, VBH_S_REFUSED_ENOENT },
+		{ VB_EAGAIN, VBH_S_REFUSED_EAGAIN },
+		{ VB_ENOMEM, VBH_S_REFUSED_ENOMEM },
+		{ VB_EFAULT, VBH_S_REFUSED_EFAULT },
+		{ VB_EBUSY, VBH_S_REFUSED_EBUSY },
+		{ VB_EROFS, VBH_S_REFUSED_EROFS },
+		{ VB_EPROTO, VBH_S_REFUSED_EPROTO },
+		{ VB_EOPNOTSUPP, VBH_S_REFUSED_EOPNOTSUPP },
+	};
+	int n;
 
-	switch (err) {
-	case -VB_EPERM: s = VBH_S_REFUSED_EPERM; break;
-	case -VB_EFAULT: s = VBH_S_REFUSED_EFAULT; break;
-	case -VB_EROFS: s = VBH_S_REFUSED_EROFS; break;
-	case -VB_EBUSY: s = VBH_S_REFUSED_EBUSY; break;
-	case -VB_EPROTO: s = VBH_S_REFUSED_EPROTO; break;
-	case -VB_ENOENT: s = VBH_S_REFUSED_ENOENT; break;
-	case -VB_ENOMEM: s = VBH_S_REFUSED_ENOMEM; break;
-	case -VB_EAGAIN: s = VBH_S_REFUSED_EAGAIN; break;
-	case -VB_EOPNOTSUPP: s = VBH_S_REFUSED_EOPNOTSUPP; break;
-	default: s = VBH_S_REFUSED_EINVAL; break;
-	}
-	vbh_stat_inc(s);
+	for (n = 0; n < ARRAY_SIZE(map) && map[n].err != -err; n++)
+		;
+	vbh_stat_inc(n < ARRAY_SIZE(map) ? map[n].stat :
+					   VBH_S_REFUSED_EINVAL);
 }
 
 /*

@@ -46,6 +46,7 @@ static void vbh_publish_identity(const struct vbh_vcpu *v, struct vbh_reg *reg)
 	struct vb_vcpu_host *e = &reg->table[v->slot];
 
 	WRITE_ONCE(e->apic_id, v->apic_id);
+	/* The guest reads apic_id after it saw VALID. */
 	smp_store_release(&e->flags, VB_VCPU_F_VALID);
 	/* Racing vCPUs: the guest takes this as a hint where to stop looking. */
 	if (READ_ONCE(reg->hdr->nr_vcpus) <= v->slot)
@@ -74,6 +75,7 @@ static void vbh_publish(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
 	WRITE_ONCE(e->nr_preempted, v->count[VB_VCPU_PREEMPTED]);
 	WRITE_ONCE(e->preempted_tsc,
 		   vbh_scale(vcpu, v->cycles[VB_VCPU_PREEMPTED]));
+	/* Who sees the state sees a time that is not older. */
 	smp_store_release(&e->state, state);
 	if (state == VB_VCPU_RUNNING)
 		set_bit(v->slot, (unsigned long *)reg->hdr->running);
@@ -95,10 +97,10 @@ static __always_inline void vbh_change(struct vbh_vcpu *v,
 	/*
 	 * The sequence goes up before the area is written: whoever publishes
 	 * for us (vbh_publish_all) and finds the sequence unchanged after its
-	 * own writes knows that ours come later. smp_wmb() orders our stores.
+	 * own writes knows that ours come later.
 	 */
 	WRITE_ONCE(v->word, ((word & ~VBH_STATE_MASK) + VBH_SEQ_ONE) | state);
-	smp_wmb();
+	smp_wmb();	/* pairs with smp_mb() in vbh_publish_all() */
 	trace_vb_host_state(v->vm->pid, v->apic_id, word & VBH_STATE_MASK,
 			    state);
 	reg = rcu_dereference_sched(v->vm->reg);
@@ -206,9 +208,10 @@ void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg)
 					  (unsigned long *)reg->hdr->running);
 			WRITE_ONCE(reg->table[v->slot].state,
 				   word & VBH_STATE_MASK);
-			smp_mb();
+			smp_mb();	/* pairs with smp_wmb() in vbh_change() */
 		} while (READ_ONCE(v->word) != word);
 	}
 	rcu_read_unlock();
+	/* The states above are there before the guest starts to believe. */
 	smp_store_release(&reg->hdr->host_status, VB_HOST_ACTIVE);
 }
