@@ -41,11 +41,12 @@ struct vbh_reg {
 struct vbh_request {
 	struct vb_area_layout layout;
 	struct mm_struct *mm;		/* mmgrab()ed */
-	u64 gpa;
 	union {
 		struct vb_header hdr;	/* private copy, then overwritten by */
 		unsigned long hva[VB_MAX_AREA_PAGES];
 	};
+	/* Behind the addresses at that time; only compared, not held. */
+	const struct page *page[VB_MAX_AREA_PAGES];
 };
 
 /* ---- objects (vbh_vm.c) ---- */
@@ -113,7 +114,6 @@ void vbh_vm_exit(void);
 enum vbh_feature {
 	VBH_F_RUN_STATE,
 	VBH_F_REGISTRATION,
-	VBH_F_RESET_DETECTION,
 	VBH_NR_FEATURES,
 };
 
@@ -135,7 +135,8 @@ void vbh_hooks_exit(void);
 void vbh_on_load(struct kvm_vcpu *vcpu);
 void vbh_on_put(struct kvm_vcpu *vcpu);
 void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg);
-void vbh_infer_state(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu);
+void vbh_infer_state(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
+		     bool is_caller);
 
 /* ---- registration ---- */
 

@@ -20,6 +20,23 @@
  */
 #define VBH_PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM | FOLL_NOFAULT)
 
+/*
+ * The addresses were looked up in the memslots at the time of the hypercall;
+ * since then the VMM may have taken the slot away and put memory of its own
+ * there. What was noted then must be what is pinned now. (A page that had to
+ * migrate to be pinned for long differs as well: the guest's next attempt
+ * finds it in its new place.)
+ */
+static bool vbh_same_pages(const struct vbh_request *req, struct page **pages)
+{
+	u32 i;
+
+	for (i = 0; i < req->layout.nr_pages; i++)
+		if (pages[i] != req->page[i])
+			return false;
+	return true;
+}
+
 static int vbh_pin(const struct vbh_request *req, struct page **pages)
 {
 	u32 i, nr = req->layout.nr_pages;
@@ -37,6 +54,8 @@ static int vbh_pin(const struct vbh_request *req, struct page **pages)
 	}
 	kthread_unuse_mm(req->mm);
 	mmput(req->mm);
+	if (!err && !vbh_same_pages(req, pages))
+		err = -VB_EFAULT;
 	if (err)
 		unpin_user_pages(pages, i);
 	return err;
@@ -62,6 +81,7 @@ struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err)
 	const struct vb_area_layout *l = &req->layout;
 	struct vbh_reg *reg;
 	void *map;
+	u32 i;
 
 	*err = -VB_ENOMEM;
 	reg = kzalloc(sizeof(*reg), GFP_KERNEL);
@@ -94,6 +114,8 @@ struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err)
 	mmgrab(reg->mm);
 	memset(reg->hdr->running, 0, sizeof(reg->hdr->running));
 	memset(reg->table, 0, (size_t)l->nr_slots * sizeof(*reg->table));
+	for (i = 0; i < l->nr_slots; i++)
+		reg->table[i].cookie = l->cookie;
 	reg->hdr->nr_vcpus = 0;
 	reg->hdr->host_abi_version = VB_ABI_VERSION;
 	reg->hdr->host_tsc_khz = tsc_khz;

@@ -10,7 +10,6 @@
  *	kvm_arch_vcpu_destroy,
  *	kvm_arch_destroy_vm			lifetime; kprobes
  *	kvm_emulate_hypercall			registration; kretprobe
- *	kvm_arch_vcpu_ioctl_set_sregs		reset detection; kprobe
  *
  * The first four belong together: without one of them no state is published.
  */
@@ -31,8 +30,6 @@ struct vbh_feature_state vbh_features[VBH_NR_FEATURES] = {
 		"run states of vCPUs are observed and published", -ENXIO },
 	[VBH_F_REGISTRATION] = { "registration",
 		"guests can register a shared area", -ENXIO },
-	[VBH_F_RESET_DETECTION] = { "reset_detection",
-		"a reset of the guest ends host writes", -ENXIO },
 };
 
 bool vbh_kvm_present;
@@ -120,27 +117,9 @@ static int vbh_kp_vm_destroy(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
-/*
- * QEMU and others put vCPUs into their reset state with KVM_SET_SREGS. Also
- * used for other reasons, so only real mode on the boot vCPU counts: no
- * kernel that registered an area runs there.
- */
-static int vbh_kp_set_sregs(struct kprobe *p, struct pt_regs *regs)
-{
-	const struct kvm_vcpu *vcpu = (struct kvm_vcpu *)regs->di;
-	const struct kvm_sregs *sregs = (struct kvm_sregs *)regs->si;
-
-	if (vcpu->vcpu_id == vcpu->kvm->arch.bsp_vcpu_id &&
-	    !(sregs->cr0 & X86_CR0_PE))
-		vbh_vm_reset(vcpu->kvm);
-	return 0;
-}
-
 enum {
 	VBH_KP_VCPU_DESTROY,
 	VBH_KP_VM_DESTROY,
-	VBH_KP_SET_SREGS,
-	VBH_KP_SET_SREGS2,
 	VBH_KP_LOAD,		/* only with hook=kprobe */
 	VBH_KP_PUT,
 	VBH_NR_KP,
@@ -153,10 +132,6 @@ static const struct {
 	[VBH_KP_VCPU_DESTROY] = { "kvm_arch_vcpu_destroy",
 				  vbh_kp_vcpu_destroy },
 	[VBH_KP_VM_DESTROY] = { "kvm_arch_destroy_vm", vbh_kp_vm_destroy },
-	[VBH_KP_SET_SREGS] = { "kvm_arch_vcpu_ioctl_set_sregs",
-			       vbh_kp_set_sregs },
-	/* KVM_SET_SREGS2; static in KVM, starts with the same fields. */
-	[VBH_KP_SET_SREGS2] = { "__set_sregs2", vbh_kp_set_sregs },
 	[VBH_KP_LOAD] = { VBH_SYM_LOAD, vbh_kp_load },
 	[VBH_KP_PUT] = { VBH_SYM_PUT, vbh_kp_put },
 };
@@ -360,13 +335,6 @@ static int vbh_hooks_on(void)
 		vbh_feature_set(VBH_F_REGISTRATION, err,
 				"kretprobe on kvm_emulate_hypercall");
 	}
-	/* Some kernels inline one of the two; the first is what QEMU uses. */
-	err = vbh_kprobe_add(VBH_KP_SET_SREGS);
-	vbh_feature_set(VBH_F_RESET_DETECTION, err,
-			"kprobe on kvm_arch_vcpu_ioctl_set_sregs");
-	if (!vbh_kprobe_add(VBH_KP_SET_SREGS2) && !err)
-		vbh_features[VBH_F_RESET_DETECTION].detail =
-			"kprobes on set_sregs and set_sregs2";
 	for (f = 0; f < VBH_NR_FEATURES; f++)
 		if (vbh_features[f].err)
 			pr_warn("%s: off (%s: error %d)\n",
@@ -421,6 +389,14 @@ static bool vbh_probe_kvm(void)
 	return true;
 }
 
+/* The notifier is off: nobody else changes the hooks. */
+static void vbh_hooks_remove(void)
+{
+	if (vbh_kvm_present)
+		vbh_hooks_off("unloading");
+	vbh_kvm_present = false;
+}
+
 /**
  * vbh_hooks_init() - set the hooks, now or when kvm.ko comes
  * Context: may sleep. Return: 0 or why KVM is there but cannot be hooked.
@@ -445,15 +421,16 @@ int vbh_hooks_init(void)
 		}
 	}
 	mutex_unlock(&vbh_hooks_mutex);
-	if (err)
-		unregister_module_notifier(&vbh_module_nb);
+	if (!err)
+		return 0;
+	unregister_module_notifier(&vbh_module_nb);
+	/* kvm.ko may have come in between. */
+	vbh_hooks_remove();
 	return err;
 }
 
 void vbh_hooks_exit(void)
 {
 	unregister_module_notifier(&vbh_module_nb);
-	if (vbh_kvm_present)
-		vbh_hooks_off("unloading");
-	vbh_kvm_present = false;
+	vbh_hooks_remove();
 }

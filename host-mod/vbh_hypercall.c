@@ -8,6 +8,7 @@
  * and leaves everything that sleeps (pinning, mapping) to the work item.
  */
 #include <linux/kvm_host.h>
+#include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -61,6 +62,7 @@ static int vbh_request_fill(struct kvm *kvm, struct vbh_request *req, u64 gpa,
 			    u64 cookie)
 {
 	unsigned long hva;
+	struct page *page;
 	u32 i;
 	int err;
 
@@ -83,8 +85,11 @@ static int vbh_request_fill(struct kvm *kvm, struct vbh_request *req, u64 gpa,
 		if (err)
 			return err;
 		req->hva[i] = hva;
+		if (get_user_pages_fast_only(hva, 1, FOLL_WRITE, &page) != 1)
+			return -VB_EAGAIN;
+		req->page[i] = page;
+		put_page(page);
 	}
-	req->gpa = gpa;
 	return 0;
 }
 
@@ -95,21 +100,65 @@ void vbh_request_free(struct vbh_request *req)
 	kfree(req);
 }
 
-/* vCPUs that passed no hook since our module came have no object yet. */
-static struct vbh_vm *vbh_discover_vcpus(struct kvm *kvm)
+/* Take the area away from the hooks; the work item releases it. */
+static void vbh_detach(struct vbh_vm *vm)
 {
+	struct vbh_reg *reg = rcu_dereference_protected(vm->reg,
+						lockdep_is_held(&vbh_lock));
+
+	lockdep_assert_held(&vbh_lock);
+	vm->cookie = 0;		/* a set-up under way notices */
+	if (reg) {
+		RCU_INIT_POINTER(vm->reg, NULL);
+		vm->old_reg = reg;
+		vm->status = -VB_EAGAIN;
+		vbh_kick();
+	}
+}
+
+/* vCPUs that passed no hook since our module came have no object yet. */
+static struct vbh_vm *vbh_discover_vcpus(const struct kvm_vcpu *caller)
+{
+	struct kvm *kvm = caller->kvm;
+	struct vbh_vm *vm = vbh_vm_find(kvm);
 	struct kvm_vcpu *vcpu;
 	struct vbh_vcpu *v;
 	unsigned long i;
 
+	if (vm && READ_ONCE(vm->nr_vcpus) == atomic_read(&kvm->online_vcpus))
+		return vm;
 	kvm_for_each_vcpu(i, vcpu, kvm) {
 		v = vbh_vcpu_find(vcpu);
 		if (!v)
 			v = vbh_vcpu_discover(vcpu);
 		if (v)
-			vbh_infer_state(v, vcpu);
+			vbh_infer_state(v, vcpu, vcpu == caller);
 	}
 	return vbh_vm_find(kvm);
+}
+
+/*
+ * May this VM register now? Also lets go of an area whose pages have got
+ * another owner: a kernel that came without a reset that we saw.
+ */
+static long vbh_may_register(struct vbh_vm *vm)
+{
+	struct vbh_reg *reg;
+	unsigned long flags;
+	long err = 0;
+
+	raw_spin_lock_irqsave(&vbh_lock, flags);
+	reg = rcu_dereference_protected(vm->reg, lockdep_is_held(&vbh_lock));
+	if (reg && READ_ONCE(reg->hdr->cookie) != reg->layout.cookie) {
+		vbh_detach(vm);
+		err = -VB_EAGAIN;
+	} else if (vm->dying || vm->request || reg) {
+		err = -VB_EBUSY;
+	} else if (vm->old_reg || vm->status == -VB_EAGAIN) {
+		err = vm->cookie ? -VB_EBUSY : -VB_EAGAIN;
+	}
+	raw_spin_unlock_irqrestore(&vbh_lock, flags);
+	return err;
 }
 
 static long vbh_op_register(struct kvm_vcpu *vcpu, u64 gpa, u64 version,
@@ -125,11 +174,14 @@ static long vbh_op_register(struct kvm_vcpu *vcpu, u64 gpa, u64 version,
 		return -VB_EPROTO;
 	if (!cookie || gpa & (VB_PAGE_SIZE - 1))
 		return -VB_EINVAL;
-	vm = vbh_discover_vcpus(kvm);
+	vm = vbh_discover_vcpus(vcpu);
 	if (!vm)
 		return -VB_ENOMEM;
+	err = vbh_may_register(vm);
+	if (err)
+		return err;
 
-	req = kzalloc(sizeof(*req), __GFP_NOWARN);
+	req = kzalloc(sizeof(*req), GFP_NOWAIT | __GFP_NOWARN);
 	if (!req)
 		return -VB_ENOMEM;
 	err = vbh_request_fill(kvm, req, gpa, cookie);
@@ -155,22 +207,6 @@ out_free:
 	if (req)
 		vbh_request_free(req);
 	return err;
-}
-
-/* Take the area away from the hooks; the work item releases it. */
-static void vbh_detach(struct vbh_vm *vm)
-{
-	struct vbh_reg *reg = rcu_dereference_protected(vm->reg,
-						lockdep_is_held(&vbh_lock));
-
-	lockdep_assert_held(&vbh_lock);
-	vm->cookie = 0;		/* a set-up under way notices */
-	if (reg) {
-		RCU_INIT_POINTER(vm->reg, NULL);
-		vm->old_reg = reg;
-		vm->status = -VB_EAGAIN;
-		vbh_kick();
-	}
 }
 
 static long vbh_op_unregister(struct kvm_vcpu *vcpu, u64 cookie)

@@ -15,6 +15,7 @@
 #include <linux/kvm_host.h>
 #include <linux/math64.h>
 
+#include "../compat/smm.h"
 #include "vbh.h"
 #include "vbh_trace.h"
 
@@ -40,6 +41,18 @@ static u64 vbh_scale(const struct kvm_vcpu *vcpu, u64 cycles)
 	return mul_u64_u64_shr(cycles, ratio, frac);
 }
 
+/*
+ * Do the pages still belong to who registered them? After a crash or a reset
+ * another kernel may use them. The cookie stands in the header, where the
+ * guest clears it to stop us, and in each entry, so that it is also checked
+ * in the page that is about to be written.
+ */
+static bool vbh_owns(const struct vbh_reg *reg, const struct vb_vcpu_host *e)
+{
+	return READ_ONCE(reg->hdr->cookie) == reg->layout.cookie &&
+	       READ_ONCE(e->cookie) == reg->layout.cookie;
+}
+
 /* Which vCPU a slot is; at registration, and when a vCPU is plugged in. */
 static void vbh_publish_identity(const struct vbh_vcpu *v, struct vbh_reg *reg)
 {
@@ -62,12 +75,11 @@ static void vbh_publish(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
 		atomic64_inc(&v->vm->count[VBH_VM_SLOT_BEYOND_AREA]);
 		return;
 	}
-	/* The page may belong to another kernel by now (crash, reset). */
-	if (unlikely(READ_ONCE(reg->hdr->cookie) != reg->layout.cookie)) {
+	e = &reg->table[v->slot];
+	if (unlikely(!vbh_owns(reg, e))) {
 		atomic64_inc(&v->vm->count[VBH_VM_STALE_COOKIE]);
 		return;
 	}
-	e = &reg->table[v->slot];
 	if (unlikely(!READ_ONCE(e->flags)))
 		vbh_publish_identity(v, reg);
 	WRITE_ONCE(e->changed_tsc, vbh_scale(vcpu, v->changed_tsc) +
@@ -82,6 +94,18 @@ static void vbh_publish(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
 	else
 		clear_bit(v->slot, (unsigned long *)reg->hdr->running);
 	vbh_stat_inc(VBH_S_PUBLISHED);
+}
+
+/*
+ * The boot vCPU in real mode: the VMM has reset the machine (KVM_SET_SREGS,
+ * KVM_SET_SREGS2) or it shut itself down, and this is the load before its first
+ * instruction. The memory may soon belong to a fresh kernel. No kernel that
+ * registered an area runs in real mode, but for system management mode.
+ */
+static bool vbh_was_reset(const struct kvm_vcpu *vcpu)
+{
+	return vcpu->vcpu_id == vcpu->kvm->arch.bsp_vcpu_id &&
+	       !(vcpu->arch.cr0 & X86_CR0_PE) && !vb_vcpu_in_smm(vcpu);
 }
 
 static __always_inline void vbh_change(struct vbh_vcpu *v,
@@ -122,6 +146,11 @@ void vbh_on_load(struct kvm_vcpu *vcpu)
 		if (!v)
 			return;
 	}
+	/* A stale object at a reused address: its destruction was not seen. */
+	if (unlikely(v->vm->kvm != vcpu->kvm))
+		return;
+	if (unlikely(rcu_access_pointer(v->vm->reg) && vbh_was_reset(vcpu)))
+		vbh_vm_reset(vcpu->kvm);
 	vbh_change(v, vcpu, VB_VCPU_RUNNING);
 }
 
@@ -146,7 +175,7 @@ void vbh_on_put(struct kvm_vcpu *vcpu)
 	struct vbh_vcpu *v = vbh_vcpu_find(vcpu);
 
 	vbh_stat_inc(VBH_S_PUTS);
-	if (unlikely(!v)) {
+	if (unlikely(!v || v->vm->kvm != vcpu->kvm)) {
 		vbh_stat_inc(VBH_S_UNKNOWN_VCPU);
 		return;
 	}
@@ -158,13 +187,17 @@ void vbh_on_put(struct kvm_vcpu *vcpu)
  * @v: object, already in the tables (so hooks see it)
  * @vcpu: its vCPU, alive
  *
+ * @is_caller: it is the one that makes the hypercall
+ *
  * A vCPU that has been on its CPU since before our module came passes no
  * hook for as long as it stays there. Its state is inferred from what KVM
  * knows, and dropped when a hook was faster (compare and exchange on the
- * word with the sequence).
+ * word with the sequence). One that is just handling an exit could be in the
+ * VMM or not: it stays unknown (and its slot invalid) until its next hook.
  * Context: preemption disabled.
  */
-void vbh_infer_state(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu)
+void vbh_infer_state(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
+		     bool is_caller)
 {
 	u32 word = READ_ONCE(v->word);
 	u32 state;
@@ -172,8 +205,10 @@ void vbh_infer_state(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu)
 	if (word >= VBH_SEQ_ONE)
 		return;
 	state = vbh_put_state(vcpu);
-	if (state == VB_VCPU_VMM && READ_ONCE(vcpu->mode) != OUTSIDE_GUEST_MODE)
+	if (is_caller || READ_ONCE(vcpu->mode) != OUTSIDE_GUEST_MODE)
 		state = VB_VCPU_RUNNING;
+	else if (state == VB_VCPU_VMM)
+		return;
 	cmpxchg(&v->word, word, VBH_SEQ_ONE | state);
 }
 
@@ -197,9 +232,15 @@ void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg)
 	list_for_each_entry_rcu(v, &vm->vcpus, list) {
 		if (v->slot >= reg->layout.nr_slots)
 			continue;
-		vbh_publish_identity(v, reg);
 		do {
 			word = READ_ONCE(v->word);
+			if (word < VBH_SEQ_ONE)
+				break;
+			/* Reset or unregistered meanwhile: not ours to write. */
+			if (rcu_access_pointer(vm->reg) != reg ||
+			    !vbh_owns(reg, &reg->table[v->slot]))
+				break;
+			vbh_publish_identity(v, reg);
 			if ((word & VBH_STATE_MASK) == VB_VCPU_RUNNING)
 				set_bit(v->slot,
 					(unsigned long *)reg->hdr->running);
@@ -212,6 +253,9 @@ void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg)
 		} while (READ_ONCE(v->word) != word);
 	}
 	rcu_read_unlock();
+	if (rcu_access_pointer(vm->reg) != reg ||
+	    READ_ONCE(reg->hdr->cookie) != reg->layout.cookie)
+		return;
 	/* The states above are there before the guest starts to believe. */
 	smp_store_release(&reg->hdr->host_status, VB_HOST_ACTIVE);
 }

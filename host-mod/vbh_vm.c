@@ -3,10 +3,9 @@
  * Tables of VMs and vCPUs, and the work item that does for them what the
  * hooks may not do (sleep): debugfs folders, pinning, releasing, freeing.
  *
- * vbh_lock is taken inside hooks that run with interrupts off under the
- * scheduler's run-queue lock only for lookups that failed; it is a raw lock,
- * always taken with interrupts off, and nothing is called under it that could
- * wake or allocate.
+ * vbh_lock is never taken in the put hook (which may run under the scheduler's
+ * run-queue lock). It is a raw lock, always taken with interrupts off, and
+ * nothing is called under it that could sleep or allocate.
  */
 #include <linux/hash.h>
 #include <linux/irq_work.h>
@@ -121,7 +120,7 @@ static struct vbh_vm *vbh_vm_new(const struct kvm *kvm)
  * NOWARN) and a failure is tried again at the next load.
  *
  * Context: preemption disabled, run-queue lock not held.
- * Return: the object, or NULL (no memory, or the VM is being destroyed).
+ * Return: the object, or NULL (no memory, vCPU not complete, VM going).
  */
 struct vbh_vcpu *vbh_vcpu_discover(struct kvm_vcpu *vcpu)
 {
@@ -130,6 +129,14 @@ struct vbh_vcpu *vbh_vcpu_discover(struct kvm_vcpu *vcpu)
 	struct vbh_vcpu *v, *new;
 	unsigned long flags;
 
+	/*
+	 * KVM loads vCPUs before they are complete (kvm_arch_vcpu_create, no
+	 * vcpu_idx yet) and after their VM has lost its last user
+	 * (kvm_arch_destroy_vm): too early and too late for us.
+	 */
+	if (!refcount_read(&kvm->users_count) ||
+	    kvm_get_vcpu(kvm, vcpu->vcpu_idx) != vcpu)
+		return NULL;
 	new = kzalloc(sizeof(*new), __GFP_NOWARN);
 	if (!new)
 		goto no_memory;
@@ -273,6 +280,17 @@ static void vbh_vm_setup(struct vbh_vm *vm, struct vbh_request *req)
 	unsigned long flags;
 	int err = 0;
 
+	raw_spin_lock_irqsave(&vbh_lock, flags);
+	if (vm->unlinked || vm->cookie != req->layout.cookie) {
+		/* Reset or unregistered before we came to it. */
+		if (!vm->old_reg && !vm->request)
+			vm->status = -VB_ENOENT;
+		raw_spin_unlock_irqrestore(&vbh_lock, flags);
+		vbh_request_free(req);
+		return;
+	}
+	raw_spin_unlock_irqrestore(&vbh_lock, flags);
+
 	reg = vbh_area_map(req, &err);
 	if (!reg)
 		vbh_count_refusal(err);
@@ -336,8 +354,11 @@ static bool vbh_next_todo(struct vbh_todo *todo)
 		vm->request = NULL;
 		todo->old_reg = vm->old_reg;
 		vm->old_reg = NULL;
+		/* At the end: a busy VM does not keep others waiting. */
 		if (todo->free)
 			list_del(&vm->list);
+		else
+			list_move_tail(&vm->list, &vbh_vms);
 		break;
 	}
 	raw_spin_unlock_irqrestore(&vbh_lock, flags);

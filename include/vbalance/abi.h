@@ -55,7 +55,9 @@
  * Register the shared area. rcx: guest physical address of the header page
  * (page aligned); rdx: VB_ABI_VERSION; rsi: the cookie that also stands in
  * the header (not 0). Returns 0 when the request was taken: pinning happens
- * later, ask VB_OP_STATUS until it no longer says -VB_EAGAIN.
+ * later, ask VB_OP_STATUS until it no longer says -VB_EAGAIN. -VB_EAGAIN here:
+ * a page is not present in the host, or the previous area is still being let
+ * go; write to all pages and call again.
  */
 #define VB_OP_REGISTER		1
 /*
@@ -76,7 +78,7 @@
 #define VB_EPERM		1	/* not from kernel mode (said by KVM) */
 #define VB_ENOENT		2	/* nothing registered */
 #define VB_EAGAIN		11	/* in progress: ask again */
-#define VB_ENOMEM		12	/* host out of memory or over a limit */
+#define VB_ENOMEM		12	/* host out of memory */
 #define VB_EFAULT		14	/* address not backed by guest memory */
 #define VB_EBUSY		16	/* already registered */
 #define VB_EINVAL		22	/* misaligned, bad size, bad header */
@@ -157,7 +159,10 @@ struct vb_vcpu_host {
 					 */
 	__u32	flags;			/* VB_VCPU_F_* */
 	__u32	reserved0;
-	__u64	reserved1[3];
+	__u64	cookie;			/* copy of the header's, by the host: in
+					 * the line that it is about to write
+					 */
+	__u64	reserved1[2];
 };
 
 #define VB_VCPU_F_VALID		(1U << 0)	/* slot is in use */
