@@ -51,6 +51,7 @@ struct vbg_cpu {
 	u64 hard_since, hard_stolen;
 	u64 soft_since, soft_stolen, soft_hard;
 	u64 hard_ns, soft_ns;		/* totals */
+	u64 look_ns;			/* our own, in interrupts */
 	u64 hard_count, soft_count;
 	struct vb_decay load;		/* hard + soft, ns, short window */
 	struct vb_decay load_long;	/* the same, long window */
@@ -58,6 +59,7 @@ struct vbg_cpu {
 
 	/* absences from the physical CPU, as seen when we are back */
 	u64 stolen_seen;		/* steal clock at the last look, ns */
+	u64 stolen_clock;		/* which clock that was */
 	u64 back_since;			/* local_clock() */
 	u64 on_mean, off_mean;		/* ns, sliding means */
 	u64 nr_absences;
@@ -101,10 +103,11 @@ void vbg_page_exit(void);
 bool vbg_page_active(void);
 bool vbg_page_state(int cpu, u32 *state, u64 *episode);
 bool vbg_page_since_ns(int cpu, u64 *ns);
-bool vbg_page_stolen_ns(int cpu, u64 *ns);
+bool vbg_page_stolen_ns(int cpu, u64 *ns, u64 *clock);
 void vbg_page_check_self(int cpu);
 void vbg_page_publish_load(int cpu, u64 load_ns);
 void vbg_page_work(void);
+void vbg_maintain_stop(void);
 int vbg_page_status(void);
 
 /* ---- source: steal time (vbg_steal.c) ---- */
@@ -145,6 +148,7 @@ enum vbg_reason {
 	VBG_R_SIMILAR,
 	VBG_R_BACKOFF,
 	VBG_R_FIXED,
+	VBG_R_CLEANUP,
 	/* moves */
 	VBG_R_OFFLINE,
 	VBG_R_IMBALANCE,
@@ -173,6 +177,9 @@ struct vbg_irq {
 	u64 next_balance;	/* moves by load under policy=cost: not before */
 	u64 tried_episode;
 	int tried_cpu;		/* holder in whose absence a move was tried */
+	int before_cpu;		/* where the last move took it from */
+	int busy_cpu;		/* its clean-up is waited for; -1: none */
+	u64 busy_episode;
 	u64 last_cost, last_saved;
 	u32 injected_since;	/* since irqs_unhandled was last put right */
 
@@ -203,6 +210,7 @@ void vbg_irqs_rescan(void);
 struct vbg_irq *vbg_irq_find(unsigned int irq);
 bool vbg_irq_lock(struct vbg_irq *i);
 void vbg_irq_unlock(struct vbg_irq *i);
+bool vbg_irq_mask_changed(struct vbg_irq *i);
 
 /* ---- decisions (vbg_decide.c) ---- */
 

@@ -17,7 +17,6 @@
  * by the 1.5 rule, each at most once in VBG_STEER_NS for an interrupt.
  */
 #include <linux/cpumask.h>
-#include <linux/irq.h>
 #include <linux/math64.h>
 #include <linux/sched/clock.h>
 
@@ -37,6 +36,7 @@ const char * const vbg_reason_names[VBG_NR_REASONS] = {
 	[VBG_R_SIMILAR] = "stay_similar",
 	[VBG_R_BACKOFF] = "stay_backoff",
 	[VBG_R_FIXED] = "stay_fixed",
+	[VBG_R_CLEANUP] = "stay_cleanup",
 	[VBG_R_OFFLINE] = "move_offline",
 	[VBG_R_IMBALANCE] = "move_imbalance",
 	[VBG_R_RESCUE] = "move_rescue",
@@ -190,15 +190,35 @@ static u64 vbg_away_for(int holder, u64 now)
 	return now > since ? now - since : 0;
 }
 
+static bool vbg_tried(const struct vbg_irq *i, int holder)
+{
+	return i->tried_cpu == holder &&
+	       i->tried_episode == vbg_cpu_episode(holder);
+}
+
+/*
+ * The last move was refused because the CPU before has not cleaned up its
+ * vector; that cannot have changed before it has run again.
+ */
+static bool vbg_cleaning_up(const struct vbg_irq *i)
+{
+	return i->busy_cpu >= 0 &&
+	       i->busy_episode == vbg_cpu_episode(i->busy_cpu) &&
+	       !vbg_cpu_running(i->busy_cpu);
+}
+
 static struct vbg_decision vbg_decide_rescue(struct vbg_irq *i, int holder,
 					     int me, u64 now, u32 nr_moves)
 {
-	struct vb_a1_result a1 = vbg_algorithm1(i, holder, me, now, false);
+	struct vb_a1_result a1;
 	const struct vbg_cpu *h = &per_cpu(vbg_cpus, holder);
 	const struct vbg_cpu *t;
 	struct vb_cost_result r;
 	struct vb_cost_rescue c;
 
+	if (vbg_tried(i, holder))
+		return (struct vbg_decision) { holder, VBG_R_EPISODE, 0 };
+	a1 = vbg_algorithm1(i, holder, me, now, false);
 	if (a1.next == holder)
 		return (struct vbg_decision) {
 			holder, vbg_a1_reason(a1.reason), 0 };
@@ -210,8 +230,6 @@ static struct vbg_decision vbg_decide_rescue(struct vbg_irq *i, int holder,
 		.target_on_for = now - min(now, READ_ONCE(t->back_since)),
 		.holder_off_mean = READ_ONCE(h->off_mean),
 		.holder_off_for = vbg_away_for(holder, now),
-		.tried = i->tried_cpu == holder &&
-			 i->tried_episode == vbg_cpu_episode(holder),
 	};
 	r = vb_cost_rescue(&c);
 	return (struct vbg_decision) {
@@ -340,10 +358,10 @@ static void vbg_apply(struct vbg_irq *i, int holder,
 		       READ_ONCE(vbg_remap) == VBG_REMAP_NONE;
 	u64 cost;
 
-	if (d->target == holder)
-		return;
 	trace_vb_guest_decision(i->irq, holder, d->target, d->reason,
 				d->saved, observe);
+	if (d->target == holder)
+		return;
 	i->last_saved = d->saved;
 	i->tried_cpu = holder;
 	i->tried_episode = vbg_cpu_episode(holder);
@@ -351,7 +369,8 @@ static void vbg_apply(struct vbg_irq *i, int holder,
 		vbg_stat_inc(VBG_S_OBSERVED);
 		return;
 	}
-	vbg_move(i, d->target, &cost);
+	if (vbg_move(i, d->target, &cost) == -ESTALE)
+		vbg_maintain_soon();
 }
 
 static void vbg_record(struct vbg_irq *i, enum vbg_reason reason)
@@ -380,6 +399,12 @@ static int vbg_decide_one(struct vbg_irq *i, int me, u64 now, u32 nr_moves)
 		return -1;
 	if (!vbg_irq_lock(i))
 		return -1;
+	/* Again: somebody may have moved it before we got the bit. */
+	holder = vbg_irq_where(i, &pending);
+	if (holder < 0 || pending) {
+		vbg_irq_unlock(i);
+		return -1;
+	}
 	vbg_check_foreign(i, holder, now);
 	i->next_look = now + VBG_RELOOK_NS;
 	if (i->fixed) {
@@ -387,6 +412,8 @@ static int vbg_decide_one(struct vbg_irq *i, int me, u64 now, u32 nr_moves)
 		i->next_look = now + VBG_STEER_NS;
 	} else if (now < i->backoff_until) {
 		d = (struct vbg_decision) { holder, VBG_R_BACKOFF, 0 };
+	} else if (vbg_cleaning_up(i)) {
+		d = (struct vbg_decision) { holder, VBG_R_CLEANUP, 0 };
 	} else if (vbg_policy_is_paper()) {
 		d = vbg_decide_paper(i, holder, me, now);
 	} else {
@@ -395,7 +422,8 @@ static int vbg_decide_one(struct vbg_irq *i, int me, u64 now, u32 nr_moves)
 	vbg_record(i, d.reason);
 	vbg_apply(i, holder, &d);
 	vbg_irq_unlock(i);
-	return d.target;
+	return d.reason == VBG_R_BACKOFF || d.reason == VBG_R_CLEANUP ?
+	       -1 : d.target;
 }
 
 /* mapping=single: the first movable interrupt leads, the others follow. */
@@ -404,17 +432,27 @@ static void vbg_follow(struct vbg_irq *i, int target, u64 now)
 	struct vbg_decision d = { target, VBG_R_IMBALANCE, 0 };
 	struct vbg_view ctx = { .irq = i, .now = now };
 	bool pending;
-	int holder = vbg_irq_where(i, &pending);
+	int holder = vbg_irq_where(i, NULL);
 
-	if (holder < 0 || pending || i->fixed ||
-	    (holder == target && holder == i->cpu) || !vbg_irq_lock(i))
+	if (i->fixed || (holder == target && holder == i->cpu) ||
+	    !vbg_irq_lock(i))
 		return;
+	holder = vbg_irq_where(i, &pending);
+	if (holder < 0 || pending)
+		goto out_unlock;
 	vbg_check_foreign(i, holder, now);
-	if (holder != target && now >= i->backoff_until &&
-	    vbg_view_eligible(&ctx, target)) {
-		vbg_record(i, d.reason);
-		vbg_apply(i, holder, &d);
+	if (holder == target || now < i->backoff_until ||
+	    vbg_cleaning_up(i) || !vbg_view_eligible(&ctx, target))
+		goto out_unlock;
+	/* The leader's decision has paid for one attempt of each follower. */
+	if (!vbg_policy_is_paper()) {
+		if (now < i->next_steer)
+			goto out_unlock;
+		i->next_steer = now + VBG_STEER_NS;
 	}
+	vbg_record(i, d.reason);
+	vbg_apply(i, holder, &d);
+out_unlock:
 	vbg_irq_unlock(i);
 }
 
@@ -434,7 +472,8 @@ static void vbg_look_single(const struct vbg_table *t, int me, u64 now)
 	if (!leader)
 		return;
 	target = vbg_decide_one(leader, me, now, movable);
-	if (target < 0)
+	/* Nobody is sent after a leader that sits on a descheduled vCPU. */
+	if (target < 0 || !vbg_cpu_running(target))
 		return;
 	for (n = 0; n < t->nr; n++)
 		if (t->irqs[n] != leader)
@@ -473,18 +512,9 @@ void vbg_look(int me)
 
 static void vbg_refresh_mask(struct vbg_irq *i, u64 now)
 {
-	struct irq_data *d = irq_get_irq_data(i->irq);
-	const struct cpumask *mask = d ? irq_data_get_affinity_mask(d) : NULL;
-	struct irq_desc *desc = d ? irq_data_to_desc(d) : NULL;
-
-	if (!d || irqd_is_setaffinity_pending(d) ||
-	    cpumask_equal(mask, i->mask))
+	if (!vbg_irq_mask_changed(i))
 		return;
 	/* Our moves do not touch the mask: this was somebody else. */
-	cpumask_copy(i->mask, mask);
-	i->restricted = !cpumask_subset(cpu_online_mask, mask) &&
-			!(desc->affinity_hint &&
-			  cpumask_equal(desc->affinity_hint, mask));
 	i->count[VBG_C_FOREIGN]++;
 	i->backoff_until = now + (u64)READ_ONCE(vbg_backoff_ms) * NSEC_PER_MSEC;
 	trace_vb_guest_foreign(i->irq, i->cpu, vbg_irq_where(i, NULL),

@@ -88,6 +88,47 @@ static enum vbg_why_fixed vbg_fixed(struct irq_data *d)
 	return VBG_MOVABLE;
 }
 
+/*
+ * All CPUs is no restriction; neither is the driver's own spreading (virtio-net
+ * binds queue n to CPU n and leaves it as a hint). What is left was somebody's
+ * wish.
+ */
+static bool vbg_mask_is_free(const struct irq_desc *desc,
+			     const struct cpumask *mask)
+{
+	lockdep_assert_held(&desc->lock);
+	return cpumask_subset(cpu_online_mask, mask) ||
+	       (desc->affinity_hint &&
+		cpumask_equal(desc->affinity_hint, mask));
+}
+
+/**
+ * vbg_irq_mask_changed() - take over the affinity mask if somebody changed it
+ * @i: interrupt; the caller holds its busy bit
+ * Context: RCU read side, interrupts off. Return: it was changed.
+ */
+bool vbg_irq_mask_changed(struct vbg_irq *i)
+{
+	struct irq_data *d = irq_get_irq_data(i->irq);
+	const struct cpumask *mask;
+	struct irq_desc *desc;
+	bool changed = false;
+
+	if (!d)
+		return false;
+	desc = irq_data_to_desc(d);
+	raw_spin_lock(&desc->lock);
+	mask = irq_data_get_affinity_mask(d);
+	if (desc->action && desc->action->dev_id == i->dev_id &&
+	    !irqd_is_setaffinity_pending(d) && !cpumask_equal(mask, i->mask)) {
+		cpumask_copy(i->mask, mask);
+		i->restricted = !vbg_mask_is_free(desc, mask);
+		changed = true;
+	}
+	raw_spin_unlock(&desc->lock);
+	return changed;
+}
+
 /* Is this a virtqueue's vector? Fills @seen and the current affinity mask. */
 static bool vbg_inspect(unsigned int irq, struct vbg_seen *seen,
 			struct cpumask *mask, bool *unrestricted)
@@ -106,21 +147,16 @@ static bool vbg_inspect(unsigned int irq, struct vbg_seen *seen,
 	if (!desc->action || !desc->action->name)
 		goto out_unlock;
 	seen->shared = vbg_is_shared_vector(desc->action->name);
-	if (desc->action->handler != vring_interrupt && !seen->shared)
+	/* With threadirqs the handler is the thread's. */
+	if (desc->action->handler != vring_interrupt &&
+	    desc->action->thread_fn != vring_interrupt && !seen->shared)
 		goto out_unlock;
 	strscpy(seen->name, desc->action->name, sizeof(seen->name));
 	seen->dev_id = desc->action->dev_id;
 	seen->fixed = vbg_fixed(d);
 	seen->cpu = cpumask_first(irq_data_get_effective_affinity_mask(d));
 	cpumask_copy(mask, irq_data_get_affinity_mask(d));
-	/*
-	 * All CPUs is no restriction; neither is the driver's own spreading
-	 * (virtio-net binds queue n to CPU n and leaves it as a hint). What is
-	 * left was somebody's wish.
-	 */
-	*unrestricted = cpumask_subset(cpu_online_mask, mask) ||
-			(desc->affinity_hint &&
-			 cpumask_equal(desc->affinity_hint, mask));
+	*unrestricted = vbg_mask_is_free(desc, mask);
 	ours = true;
 out_unlock:
 	raw_spin_unlock_irqrestore(&desc->lock, flags);
@@ -156,7 +192,6 @@ static const char *vbg_device_kind(struct pci_dev *pdev)
 struct vbg_scan {
 	struct vbg_table *new;
 	int max;
-	const struct device *leaving;
 };
 
 static struct vbg_irq *vbg_adopt(unsigned int irq, const struct vbg_seen *seen,
@@ -182,6 +217,8 @@ static struct vbg_irq *vbg_adopt(unsigned int irq, const struct vbg_seen *seen,
 	i->home = seen->cpu;
 	i->cpu = seen->cpu;
 	i->tried_cpu = -1;
+	i->before_cpu = -1;
+	i->busy_cpu = -1;
 	return i;
 }
 
@@ -198,8 +235,6 @@ static void vbg_scan_device(struct vbg_scan *s, struct pci_dev *pdev)
 	const char *kind;
 	int n, irq;
 
-	if (&pdev->dev == s->leaving)
-		return;
 	kind = vbg_device_kind(pdev);
 	if (!kind || !alloc_cpumask_var(&mask, GFP_KERNEL))
 		return;
@@ -232,6 +267,18 @@ static bool vbg_table_has(const struct vbg_table *t, const struct vbg_irq *i)
 	return false;
 }
 
+/* A scan that is not used: only what it adopted is freed. */
+static void vbg_table_discard(struct vbg_table *new,
+			      const struct vbg_table *old)
+{
+	int n;
+
+	for (n = 0; n < new->nr; n++)
+		if (!vbg_table_has(old, new->irqs[n]))
+			vbg_irq_free(new->irqs[n]);
+	kfree(new);
+}
+
 static void vbg_table_install(struct vbg_table *new)
 {
 	struct vbg_table *old = rcu_dereference_protected(vbg_table,
@@ -262,10 +309,10 @@ static void vbg_scan_locked(const struct device *leaving)
 {
 	struct vbg_table *old = rcu_dereference_protected(vbg_table,
 					lockdep_is_held(&vbg_irqs_mutex));
-	struct vbg_scan s = { .leaving = leaving };
 	struct pci_dev *pdev = NULL;
+	struct vbg_scan s = {};
+	bool same, incomplete = false;
 	int n;
-	bool same;
 
 	while ((pdev = pci_get_device(VBG_PCI_VENDOR, PCI_ANY_ID, pdev)))
 		s.max += vbg_nr_vectors(pdev);
@@ -273,8 +320,24 @@ static void vbg_scan_locked(const struct device *leaving)
 	if (!s.new)
 		return;
 	/* A device that came in between is found by its own event. */
-	while ((pdev = pci_get_device(VBG_PCI_VENDOR, PCI_ANY_ID, pdev)))
+	while ((pdev = pci_get_device(VBG_PCI_VENDOR, PCI_ANY_ID, pdev))) {
+		if (&pdev->dev == leaving)
+			continue;
+		/*
+		 * Being bound or unbound right now: its vectors must not be
+		 * asked for. Everything stays as it is until the next scan.
+		 */
+		if (!device_trylock(&pdev->dev)) {
+			incomplete = true;
+			continue;
+		}
 		vbg_scan_device(&s, pdev);
+		device_unlock(&pdev->dev);
+	}
+	if (incomplete && !leaving) {
+		vbg_table_discard(s.new, old);
+		return;
+	}
 
 	same = old && old->nr == s.new->nr;
 	for (n = 0; same && n < old->nr; n++)

@@ -34,13 +34,27 @@ DEFINE_PER_CPU(struct vbg_cpu, vbg_cpus);
  */
 #define VBG_ABSENCE_MIN_NS	100000
 
-static u64 vbg_stolen_ns(int cpu)
+/*
+ * @clock says which clock it is: steal time's, or the one of the present
+ * shared area. Times of different clocks must not be compared.
+ */
+#define VBG_CLOCK_STEAL	1
+
+static u64 vbg_stolen_on(int cpu, u64 *clock)
 {
 	u64 ns = 0;
 
-	if (!vbg_steal_ns(cpu, &ns))
-		vbg_page_stolen_ns(cpu, &ns);
+	*clock = VBG_CLOCK_STEAL;
+	if (!vbg_steal_ns(cpu, &ns) && !vbg_page_stolen_ns(cpu, &ns, clock))
+		*clock = 0;
 	return ns;
+}
+
+static u64 vbg_stolen_ns(int cpu)
+{
+	u64 clock;
+
+	return vbg_stolen_on(cpu, &clock);
 }
 
 /* Time between two moments without what was stolen in between. */
@@ -70,12 +84,13 @@ static u64 vbg_slide(u64 mean, u64 sample)
  */
 static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 {
-	u64 stolen = vbg_stolen_ns(cpu);
+	u64 clock, stolen = vbg_stolen_on(cpu, &clock);
 	u64 away = stolen - c->stolen_seen, stayed, us;
 
 	c->stolen_seen = stolen;
-	if (unlikely(!c->back_since)) {
+	if (unlikely(!c->back_since || clock != c->stolen_clock)) {
 		/* First look: whatever was stolen before is one lump. */
+		c->stolen_clock = clock;
 		c->back_since = now;
 		return;
 	}
@@ -97,6 +112,9 @@ static void vbg_on_interrupt(struct vbg_cpu *c, int cpu, u64 now)
 	vbg_page_check_self(cpu);
 	vbg_note_absence(c, cpu, now);
 	vbg_look(cpu);
+	/* Our own time, moves included, is nobody's interrupt load. */
+	c->look_ns += vbg_busy_ns(now, local_clock(), c->stolen_seen,
+				  vbg_stolen_ns(cpu));
 }
 
 /* ---- tracepoints; preemption is disabled in all of them ---- */
@@ -149,7 +167,7 @@ static void vbg_softirq_entry(void *data, unsigned int vec)
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 
 	c->soft_stolen = vbg_stolen_ns(smp_processor_id());
-	c->soft_hard = c->hard_ns;
+	c->soft_hard = c->hard_ns + c->look_ns;
 	c->soft_since = local_clock();
 }
 
@@ -164,6 +182,7 @@ static void vbg_softirq_exit(void *data, unsigned int vec)
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 	int cpu = smp_processor_id();
 	u64 now = local_clock();
+	unsigned long flags;
 	u64 ns, nested;
 	struct vbg_irq *i;
 
@@ -171,21 +190,23 @@ static void vbg_softirq_exit(void *data, unsigned int vec)
 		return;
 	ns = vbg_busy_ns(c->soft_since, now, c->soft_stolen,
 			 vbg_stolen_ns(cpu));
-	nested = c->hard_ns - c->soft_hard;
+	nested = c->hard_ns + c->look_ns - c->soft_hard;
 	ns = ns > nested ? ns - nested : 0;
 	c->soft_since = 0;
 	c->soft_ns += ns;
 	c->soft_count++;
+	/* The exit of a hard interrupt adds to the same sums. */
+	local_irq_save(flags);
 	vbg_add_load(&c->load, &c->load_long, now, ns);
-	vbg_page_publish_load(cpu, vbg_cpu_load_ns(cpu, now));
-	if (!vbg_is_io_softirq(vec) || !c->last_irq)
-		return;
-	i = vbg_irq_find(c->last_irq);
+	i = vbg_is_io_softirq(vec) && c->last_irq ?
+	    vbg_irq_find(c->last_irq) : NULL;
 	if (i) {
 		/* Can run while the hard interrupt is elsewhere already. */
 		atomic64_add(ns, &i->soft_ns);
 		vbg_add_load(&i->load, &i->load_long, now, ns);
 	}
+	local_irq_restore(flags);
+	vbg_page_publish_load(cpu, vbg_cpu_load_ns(cpu, now));
 }
 
 /*

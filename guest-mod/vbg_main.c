@@ -103,7 +103,8 @@ static void vbg_maintain_start(void)
 	flush_delayed_work(&vbg_work);
 }
 
-static void vbg_maintain_stop(void)
+/* Context: process. No maintenance after this but what a notifier kicks off. */
+void vbg_maintain_stop(void)
 {
 	WRITE_ONCE(vbg_running, false);
 	irq_work_sync(&vbg_irq_work);
@@ -158,6 +159,7 @@ err_page:
 	vbg_page_exit();
 err_cpuhp:
 	cpuhp_remove_state(vbg_cpuhp);
+	vbg_maintain_stop();
 	return err;
 }
 
@@ -169,6 +171,8 @@ static void __exit vbg_exit(void)
 	vbg_irqs_exit();
 	vbg_page_exit();
 	cpuhp_remove_state(vbg_cpuhp);
+	/* A notifier may have passed the check of vbg_running before. */
+	vbg_maintain_stop();
 }
 
 module_init(vbg_init);

@@ -111,6 +111,9 @@ static int vbg_move_check(const struct vbg_irq *i, struct irq_desc *desc)
 	if (irqd_affinity_is_managed(d) || !irqd_can_balance(d) || !d->chip ||
 	    !d->chip->irq_set_affinity)
 		return -EPERM;
+	/* Somebody changed the mask since we looked: first take note of it. */
+	if (!cpumask_equal(irq_data_get_affinity_mask(d), i->mask))
+		return -ESTALE;
 	if (!irqd_is_activated(d) || !irqd_is_started(d) ||
 	    irqd_irq_disabled(d) || irqd_irq_masked(d) ||
 	    irqd_is_setaffinity_pending(d))
@@ -147,7 +150,8 @@ static int vbg_move_locked(struct irq_desc *desc, int target)
  * complete meanwhile. Leaves the guest several times (MMIO) and can lose the
  * CPU there.
  * Return: 0; -EBUSY (try again when the old vCPU has run); -EAGAIN
- * (descriptor locked or interrupt disabled); others: cannot be moved.
+ * (descriptor locked or interrupt disabled); -ESTALE (somebody changed the
+ * mask); others: cannot be moved.
  */
 int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 {
@@ -177,17 +181,21 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 	switch (err) {
 	case 0:
 		i->count[VBG_C_MOVES]++;
+		i->before_cpu = from;
+		i->busy_cpu = -1;
 		i->cpu = vbg_irq_where(i, NULL);
 		vbg_cost_account(*cost_ns);
 		if (!irq_inject_interrupt(i->irq)) {
 			i->count[VBG_C_INJECTED]++;
-			i->injected_since++;
+			WRITE_ONCE(i->injected_since, i->injected_since + 1);
 		}
 		break;
 	case -EBUSY:
-		/* Costs the masking and unmasking all the same. */
+		/* Only masked and unmasked: says nothing about a move. */
 		i->count[VBG_C_EBUSY]++;
-		vbg_cost_account(*cost_ns);
+		i->busy_cpu = i->before_cpu;
+		if (i->busy_cpu >= 0)
+			i->busy_episode = vbg_cpu_episode(i->busy_cpu);
 		break;
 	default:
 		i->count[VBG_C_FAILED]++;
@@ -211,7 +219,7 @@ void vbg_move_fix_unhandled(struct vbg_irq *i)
 	struct irq_desc *desc;
 	struct irq_data *d;
 	unsigned long flags;
-	u32 ours = READ_ONCE(i->injected_since);
+	u32 ours = xchg(&i->injected_since, 0);
 
 	if (!ours)
 		return;
@@ -224,7 +232,6 @@ void vbg_move_fix_unhandled(struct vbg_irq *i)
 		raw_spin_unlock_irqrestore(&desc->lock, flags);
 	}
 	rcu_read_unlock();
-	WRITE_ONCE(i->injected_since, 0);
 }
 
 /**
@@ -258,7 +265,7 @@ void vbg_move_restore(struct vbg_irq *i)
 		msleep(20);
 	}
 	vbg_move_fix_unhandled(i);
-	if (err && err != -ENOENT)
+	if (err && err != -ENOENT && err != -ESTALE)
 		pr_warn("irq %u stays on CPU %d: error %d\n", i->irq, i->cpu,
 			err);
 }

@@ -86,6 +86,15 @@ bool vbg_page_state(int cpu, u32 *state, u64 *episode)
 }
 
 /*
+ * The host's numbers may be anything, and x86's mul_u64_u32_div() traps when
+ * the result does not fit: years are enough.
+ */
+static u64 vbg_cycles_to_ns(u64 cycles)
+{
+	return mul_u64_u32_div(min(cycles, 1ULL << 58), 1000000, tsc_khz);
+}
+
+/*
  * How long a CPU has been in its present state, ns. False: not known (no
  * area, or no change since registration).
  */
@@ -98,20 +107,20 @@ bool vbg_page_since_ns(int cpu, u64 *ns)
 
 	if (!changed || !tsc_khz)
 		return false;
-	*ns = now > changed ?
-	      mul_u64_u32_div(now - changed, 1000000, tsc_khz) : 0;
+	*ns = now > changed ? vbg_cycles_to_ns(now - changed) : 0;
 	return true;
 }
 
 /* Time that the host kept this vCPU from running, ns. */
-bool vbg_page_stolen_ns(int cpu, u64 *ns)
+bool vbg_page_stolen_ns(int cpu, u64 *ns, u64 *clock)
 {
 	const struct vbg_area *a = rcu_dereference_sched(vbg_active);
 	const struct vb_vcpu_host *e = a ? vbg_entry(a, cpu) : NULL;
 
 	if (!e || !tsc_khz)
 		return false;
-	*ns = mul_u64_u32_div(READ_ONCE(e->preempted_tsc), 1000000, tsc_khz);
+	*ns = vbg_cycles_to_ns(READ_ONCE(e->preempted_tsc));
+	*clock = a->cookie;
 	return true;
 }
 
@@ -283,6 +292,19 @@ static void vbg_area_drop(struct vbg_area *a)
 	vbg_area_free(a);
 }
 
+/*
+ * Writes to each page, so that the host has memory behind it: it does not
+ * wait for pages that it would have to bring in.
+ */
+static void vbg_area_touch(struct vbg_area *a)
+{
+	u32 i;
+
+	for (i = 0; i < a->nr_pages; i++)
+		WRITE_ONCE(*((u64 *)a->hdr + (i + 1) * (VB_PAGE_SIZE / 8) - 1),
+			   0);
+}
+
 static int vbg_try_register(void)
 {
 	struct vbg_area *a;
@@ -300,20 +322,24 @@ static int vbg_try_register(void)
 	a = vbg_area_alloc();
 	if (!a)
 		return -VB_ENOMEM;
+	vbg_area = a;	/* for the notifiers: the host may write from here on */
 	do {
+		vbg_area_touch(a);
 		ret = vbg_call(VB_OP_REGISTER, page_to_phys(a->pages[0]),
 			       VB_ABI_VERSION, a->cookie);
-	} while (ret == -VB_EAGAIN && ++tries < 10);
+		if (ret == -VB_EAGAIN)
+			usleep_range(1000, 4000);
+	} while (ret == -VB_EAGAIN && ++tries < 50);
 	if (!ret)
 		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, VBG_WAIT_MS);
 	trace_vb_guest_register(a->cookie, a->nr_pages, ret);
 	if (ret) {
 		vbg_stat_inc(VBG_S_REGISTER_FAILED);
+		vbg_area = NULL;
 		vbg_area_drop(a);
 		return ret;
 	}
 	vbg_area_map_cpus(a);
-	vbg_area = a;
 	rcu_assign_pointer(vbg_active, a);
 	vbg_stat_inc(VBG_S_REGISTRATIONS);
 	pr_info("run states from the host's vbalance (%u slots, %u pages)\n",
@@ -383,10 +409,16 @@ static void vbg_page_goodbye(void)
 	vbg_call(VB_OP_UNREGISTER, 0, 0, a->cookie);
 }
 
-/* Reboot and kexec. Context: process; the work item may run meanwhile. */
+/* Reboot and kexec. Context: process; no work item after its first line. */
 static int vbg_reboot(struct notifier_block *nb, unsigned long event, void *d)
 {
+	u64 cookie;
+
+	vbg_maintain_stop();
+	cookie = vbg_area ? vbg_area->cookie : 0;
 	vbg_page_goodbye();
+	if (cookie)
+		vbg_wait_status(cookie, -VB_EAGAIN, VBG_WAIT_MS);
 	return NOTIFY_DONE;
 }
 

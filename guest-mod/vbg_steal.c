@@ -55,6 +55,9 @@ bool vbg_steal_state(int cpu, u32 *state, u64 *episode)
 	*episode = READ_ONCE(st->version);
 	if (!cpu_online(cpu))
 		*state = VB_VCPU_OFF;
+	else if (cpu == raw_smp_processor_id())
+		/* Also in an interrupt that ends our idling. */
+		*state = VB_VCPU_RUNNING;
 	else if (READ_ONCE(per_cpu(vbg_cpus, cpu).idle))
 		*state = VB_VCPU_HALTED;
 	else if (READ_ONCE(st->preempted) & KVM_VCPU_PREEMPTED)
