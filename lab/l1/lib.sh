@@ -91,9 +91,11 @@ guest_start() {
 			-device "virtio-blk-pci,id=disk$lab_d,drive=blk$lab_d,num-queues=$BLK_QUEUES,serial=blk$lab_d"
 	done
 	rm -f "$LAB_RUN/pid-$lab_g" "$LAB_RUN/qmp-$lab_g"
-	# The console port, not a file: it reaches lab/lab even if we crash.
+	# It boots on all CPUs, wherever its starter is pinned. Its console is a
+	# port, not a file: that reaches lab/lab even if this machine crashes.
 	# shellcheck disable=SC2086 # QEMU_L2 is words
-	qemu-system-x86_64 -name "guest$lab_g,debug-threads=on" \
+	taskset "$(printf '%x' $(((1 << CPUS) - 1)))" \
+		qemu-system-x86_64 -name "guest$lab_g,debug-threads=on" \
 		-L /usr/share/qemu -L /usr/share/seabios \
 		-nodefaults -no-user-config -display none -vga none -no-reboot \
 		-machine pc -accel kvm -cpu host,+kvm-steal-time \

@@ -50,7 +50,8 @@ class Products:
     programs: dict[str, Path]
 
 
-def modules(kernel: Kernel, repo: Path = paths.REPO) -> dict[str, Path]:
+def modules(kernel: Kernel, keep_going: bool = False,
+            repo: Path = paths.REPO) -> dict[str, Path]:
     """Our modules for that kernel; empty while there are none to build."""
     if not any((repo / m).parent.is_dir() for m in MODULES):
         return {}
@@ -60,7 +61,13 @@ def modules(kernel: Kernel, repo: Path = paths.REPO) -> dict[str, Path]:
     with locked(paths.lock("build")):
         if not target.exists():
             say(f"building the modules for {kernel.release}")
-            _make_modules(kernel, repo, files, target)
+            try:
+                _make_modules(kernel, repo, files, target)
+            except LabError as e:
+                if not keep_going:
+                    raise
+                say(str(e))
+                return {}
     target.touch()
     return {p.name: p for p in sorted(target.glob("*.ko"))}
 

@@ -21,11 +21,14 @@ from .kernels import Kernel
 from .root import PackageRoot
 from .util import Hasher, LabError, locked
 
-# In both levels. dash and bash are real shells: busybox's own would run its
-# ping, ip and so on instead of the full programs.
-PROGRAMS = ["usr/bin/dash", "usr/bin/bash", "usr/bin/ping", "usr/sbin/ip",
-            "usr/sbin/tc", "usr/bin/ss", "usr/sbin/ethtool",
-            "usr/sbin/irqbalance"]
+# In both levels. Real shells and real programs that start others: those of
+# busybox would run busybox's own ping, ip and so on, not the full ones.
+PROGRAMS = ["usr/bin/dash", "usr/bin/bash",
+            "usr/bin/env", "usr/bin/timeout", "usr/bin/nice", "usr/bin/nohup",
+            "usr/bin/taskset", "usr/bin/chrt", "usr/bin/setsid",
+            "usr/bin/ionice", "usr/bin/xargs", "usr/bin/find",
+            "usr/bin/ping", "usr/sbin/ip", "usr/sbin/tc", "usr/bin/ss",
+            "usr/sbin/ethtool", "usr/sbin/irqbalance"]
 QEMU = "usr/bin/qemu-system-x86_64"
 QEMU_DATA = ["usr/share/seabios/bios-256k.bin",
              "usr/share/qemu/kvmvapic.bin",

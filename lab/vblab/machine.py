@@ -15,9 +15,12 @@ from .root import PackageRoot
 from .util import die_with_parent
 
 # Both levels: warnings and worse on the console, no more; end on an oops.
-# Mitigations cost much under emulation and change nothing that is compared.
+# Mitigations cost much under emulation and change nothing that is compared;
+# the crypto code's self-tests alone take a second of an emulated guest's boot.
 KERNEL_ARGS = ("loglevel=5 panic=-1 oops=panic printk.devkmsg=on "
-               "random.trust_cpu=on mitigations=off")
+               "random.trust_cpu=on mitigations=off cryptomgr.notests "
+               "initcall_blacklist=crypto_kdf108_init,jent_mod_init,"
+               "init_encrypted")
 
 
 @dataclass

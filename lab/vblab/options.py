@@ -124,7 +124,8 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
     g.add_argument("--env", type=_assignment, action="append", default=[],
                    metavar="NAME=VALUE", help="environment of the scripts")
     g.add_argument("--keep-going", action="store_true",
-                   help="leave out helper programs that do not compile")
+                   help="leave out modules and programs that do not "
+                        "compile")
 
 
 def add_run_options(p: argparse.ArgumentParser) -> None:

@@ -79,8 +79,10 @@ def prepare(o: argparse.Namespace) -> Payload:
     tools = root.ensure(kernels.data()["tools_root"])
     host = kernels.get(o.host_kernel)
     guest = kernels.get(o.guest_kernel)
-    payload = Payload(tools, host, guest, build.modules(host),
-                      build.modules(guest),
+    host_modules = build.modules(host, o.keep_going)
+    guest_modules = host_modules if guest == host else \
+        build.modules(guest, o.keep_going)
+    payload = Payload(tools, host, guest, host_modules, guest_modules,
                       build.programs(tools, o.keep_going))
     for option, wanted, have, name in (
             ("--host-mod", o.host_mod, payload.host_modules,
@@ -105,9 +107,12 @@ def _common(archive: Archive, payload: Payload, modules: dict[str, Path],
     for name, path in payload.programs.items():
         archive.file(f"lab/bin/{name}", path, mode=0o755)
     archive.link("lab/bin/guest", "agent")
+    archive.folder("lab/selftests")
     selftests = paths.REPO / "selftests"
-    if selftests.is_dir():
-        archive.add(selftests, "lab/selftests")
+    # The unit tests are for the user's own system, and large when built.
+    for path in build.source_files(["selftests"], paths.REPO):
+        if "unit" not in path.relative_to(selftests).parts[:1]:
+            archive.add(path, f"lab/{path.relative_to(paths.REPO)}")
     if script is not None:
         text = script.read_bytes()
         if not text.startswith((b"#!", b"\x7fELF")):
@@ -201,7 +206,9 @@ class _Follower:
 class _Control:
     """Messages of L1's init and of its scripts' progress function."""
 
-    def __init__(self, path: Path, outcome: Outcome, start: float) -> None:
+    def __init__(self, path: Path, outcome: Outcome, start: float,
+                 echo: bool) -> None:
+        self._echo = echo
         self._follower = _Follower(path)
         self._rest = b""
         self._outcome = outcome
@@ -220,7 +227,7 @@ class _Control:
             self._outcome.boot_seconds[who] = round(seconds, 1)
             self._outcome.releases[who] = release
             say(f"{seconds:6.1f} s  {who} is up ({release})")
-        elif verb == "progress":
+        elif verb == "progress" and self._echo:
             sys.stdout.write(f"{seconds:6.1f} s  {rest}\n")
             sys.stdout.flush()
         elif verb == "script":
@@ -277,14 +284,13 @@ def make_out(explicit: Path | None) -> Path:
 
 
 def _follow(proc: subprocess.Popen, o: argparse.Namespace, control: _Control,
-            script_log: Path, outcome: Outcome) -> None:
+            output: _Follower | None, outcome: Outcome) -> None:
     deadline = time.monotonic() + o.timeout
-    output = _Follower(script_log)
     closing = None
     while True:
         ended = proc.poll() is not None
         control.poll()
-        data = output.read()
+        data = output.read() if output else b""
         if data:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
@@ -306,6 +312,13 @@ def _options_json(o: argparse.Namespace) -> dict:
     return {k: v for k, v in vars(o).items() if k not in ("func", "command")}
 
 
+def _without_noise(text: str, lines: int = 20) -> str:
+    """The end of a log without what QEMU says about every EPYC it emulates."""
+    kept = [l for l in text.splitlines()
+            if "TCG doesn't support requested feature" not in l]
+    return "\n".join(kept[-lines:]).strip()
+
+
 def _report(outcome: Outcome, out: Path, qemu_log: Path,
             o: argparse.Namespace) -> None:
     for finding in outcome.findings:
@@ -321,13 +334,16 @@ def _report(outcome: Outcome, out: Path, qemu_log: Path,
         shown = [out / "l1.log", *sorted(out.glob("l2-*.log")),
                  *sorted(out.glob("qemu-l2-*.log")), qemu_log]
         for path in shown:
-            text = tail(path)
-            if text.strip():
+            text = _without_noise(tail(path, 60))
+            if text:
                 warn(f"--- {path.name}\n{text}")
 
 
-def run(o: argparse.Namespace, mode: str = "run") -> int:
-    """Boot, run the scripts, judge. Returns lab/lab's exit status."""
+def run(o: argparse.Namespace, mode: str = "run", echo: bool = True) -> int:
+    """Boot, run the scripts, judge. Returns lab/lab's exit status.
+
+    Without `echo` the scripts' output goes into the log only.
+    """
     options.check(o)
     payload = prepare(o)
     out = make_out(o.out)
@@ -344,10 +360,11 @@ def run(o: argparse.Namespace, mode: str = "run") -> int:
                              ports, interactive=mode == "shell")
         qemu_log = work / "qemu.log"
         start = time.monotonic()
-        control = _Control(ports["lab.ctl"], outcome, start)
+        control = _Control(ports["lab.ctl"], outcome, start, echo)
         proc = l1.start(qemu_log)
         try:
-            _follow(proc, o, control, ports["lab.out"], outcome)
+            _follow(proc, o, control,
+                    _Follower(ports["lab.out"]) if echo else None, outcome)
         except (Interrupted, KeyboardInterrupt):
             outcome.interrupted = True
         finally:

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0
+import unittest
+
+import labpath  # noqa: F401
+from vblab import logs
+
+WARNING = """\
+[   10.1] fine
+[   12.0] ------------[ cut here ]------------
+[   12.0] WARNING: CPU: 1 PID: 99 at kernel/irq/manage.c:123 foo+0x1/0x2
+[   12.0] Modules linked in: vbalance_guest(OE)
+[   12.1] Call Trace:
+[   12.1]  <TASK>
+[   12.2] ---[ end trace 0000000000000000 ]---
+[   13.0] fine again
+"""
+
+LOCKDEP = """\
+[    5.0] ============================================
+[    5.0] WARNING: possible recursive locking detected
+[    5.0] 6.12.0 #1 Not tainted
+[    5.1] stack backtrace:
+[    5.1] Call Trace:
+[    5.1]  dump_stack_lvl+0x5d/0x80
+"""
+
+
+class BadLines(unittest.TestCase):
+    def test_each_kind_is_found(self):
+        for line in (
+                "Kernel panic - not syncing: Fatal exception",
+                "Oops: Oops: 0002 [#1] PREEMPT SMP NOPTI",
+                "BUG: kernel NULL pointer dereference, address: 0",
+                "BUG: unable to handle page fault for address: ffff",
+                "kernel BUG at mm/slub.c:1!",
+                "WARNING: CPU: 0 PID: 1 at kernel/x.c:1 f+0x0/0x1",
+                "general protection fault, probably for non-canonical",
+                "WARNING: possible circular locking dependency detected",
+                "WARNING: inconsistent lock state",
+                "WARNING: suspicious RCU usage",
+                "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+                "rcu: INFO: rcu_sched self-detected stall on CPU",
+                "rcu: rcu_preempt kthread starved for 5250 jiffies!",
+                "irq 27: nobody cared (try booting with irqpoll)",
+                "INFO: task kworker/0:1:10 blocked for more than 120 seconds.",
+                "watchdog: BUG: soft lockup - CPU#0 stuck for 22s!",
+                "BUG: KASAN: use-after-free in f+0x0/0x1",
+                "UBSAN: shift-out-of-bounds in f.c:1:2",
+                "unchecked MSR access error: RDMSR from 0x1",
+                "BUG: scheduling while atomic: swapper/0/0/0x2",
+                "BUG: sleeping function called from invalid context at f.c:1",
+                "unregister_netdevice: waiting for eth0 to become free",
+                "Call Trace:"):
+            with self.subTest(line):
+                found = logs.judge("log", f"[    1.000000] {line}\n")
+                self.assertEqual(len(found), 1)
+                self.assertEqual(found[0].number, 1)
+
+    def test_ordinary_lines_pass(self):
+        text = "\n".join([
+            "vbalance_host: loading out-of-tree module taints kernel.",
+            "vbalance_host: module verification failed: signature and/or "
+            "required key missing - tainting kernel",
+            "Speculative Return Stack Overflow: WARNING: See "
+            "https://kernel.org/doc/html/latest/x.html for mitigation options.",
+            "clocksource: Marking clocksource 'tsc' as unstable",
+            "mtrr: your CPUs had inconsistent fixed MTRR settings",
+            "rcu: \tRCU restricting CPUs from NR_CPUS=8192 to nr_cpu_ids=2.",
+            "rcu: Hierarchical RCU implementation.",
+            "kvm: vcpu0, guest rIP: 0x0 Unhandled WRMSR(0xc0010007) = 0xffff",
+            "Warning: unable to open an initial console."])
+        self.assertEqual(logs.judge("log", text), [])
+
+    def test_empty(self):
+        self.assertEqual(logs.judge("log", ""), [])
+
+
+class Reports(unittest.TestCase):
+    def test_one_finding_for_a_whole_report(self):
+        found = logs.judge("l1.log", WARNING)
+        self.assertEqual([f.number for f in found], [3])
+        self.assertEqual(found[0].name, "l1.log")
+        self.assertIn("manage.c:123", str(found[0]))
+
+    def test_context_is_five_lines_on_both_sides(self):
+        text = "".join(f"line {i}\n" for i in range(1, 21))
+        text = text.replace("line 10\n", "WARNING: x\n")
+        (found,) = logs.judge("log", text)
+        self.assertEqual(len(found.context), 11)
+        self.assertIn("line 5", found.context[0])
+        self.assertIn("line 15", found.context[-1])
+
+    def test_lockdep_with_its_trace_is_one_finding(self):
+        self.assertEqual(len(logs.judge("log", LOCKDEP)), 1)
+
+    def test_two_reports_are_two_findings(self):
+        self.assertEqual(len(logs.judge("log", WARNING + WARNING)), 2)
+
+    def test_report_cut_off_by_the_end_of_the_log(self):
+        text = "\n".join(WARNING.splitlines()[:3])
+        self.assertEqual(len(logs.judge("log", text)), 1)
+
+    def test_cut_here_without_any_known_word(self):
+        text = "------------[ cut here ]------------\nnovel trouble\n"
+        self.assertEqual(len(logs.judge("log", text)), 1)
+
+    def test_panic_after_a_report(self):
+        found = logs.judge("log", WARNING + "Kernel panic - not syncing: x\n")
+        self.assertEqual(len(found), 2)
+
+
+class Allowed(unittest.TestCase):
+    def test_allowed_line(self):
+        self.assertEqual(logs.judge("log", "WARNING: x\n", ["^WARNING: x$"]),
+                         [])
+
+    def test_allowing_one_line_allows_its_report(self):
+        self.assertEqual(logs.judge("log", WARNING, [r"manage\.c:123"]), [])
+        self.assertEqual(logs.judge("log", LOCKDEP, ["recursive locking"]), [])
+
+    def test_other_lines_still_count(self):
+        found = logs.judge("log", WARNING + "BUG: y\n", [r"manage\.c"])
+        self.assertEqual([f.line for f in found], ["BUG: y"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`lab/lab doctor`: says what the lab needs, and sets it up."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+from typing import Callable
+
+from . import apt, build, images, kernels, paths, root, session
+from .util import LabError
+
+# One package root, images and builds; each further root is half as large.
+DISK_GB = 2
+MEMORY_GB = 6
+
+
+def _architecture() -> str:
+    if platform.machine() != "x86_64":
+        raise LabError(f"{platform.machine()}: the lab needs x86_64")
+    return "x86_64"
+
+
+def _processors() -> str:
+    n = len(os.sched_getaffinity(0))
+    if n < 2:
+        raise LabError(f"{n}: L1 has two, and they must run at once")
+    return f"{n}"
+
+
+def _memory() -> str:
+    gb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    if gb < MEMORY_GB:
+        raise LabError(f"{gb:.1f} GB; the default L1 needs about {MEMORY_GB}")
+    return f"{gb:.1f} GB"
+
+
+def _user() -> str:
+    if os.geteuid() == 0:
+        return "root"
+    root.require_root_user("setting the lab up and building modules")
+    return ""
+
+
+def _cache() -> str:
+    cache = paths.cache()
+    cache.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(cache).free / 2**30
+    if free < DISK_GB and not root.package_root(
+            kernels.data()["tools_root"]).exists():
+        raise LabError(f"{cache}: {free:.1f} GB free, {DISK_GB} needed "
+                       "(VBALANCE_CACHE chooses another folder)")
+    return f"{cache} ({free:.0f} GB free)"
+
+
+def _mirror() -> str:
+    return apt.mirror_lines(["SUITE"])[0]
+
+
+def _mmdebstrap() -> str:
+    return "installed now" if root.install_host_packages() else \
+        shutil.which("mmdebstrap") or ""
+
+
+def _kernel(name: str) -> Callable[[], str]:
+    def check() -> str:
+        kernel = kernels.get(name)
+        return f"{kernel.release} in {kernel.root.ident}"
+    return check
+
+
+def _images() -> str:
+    kernel = kernels.get(kernels.default())
+    tools = root.ensure(kernels.data()["tools_root"])
+    parts = [images.tools_part(tools), images.qemu_part(tools),
+             images.modules_part(kernel, "l1"),
+             images.modules_part(kernel, "l2")]
+    return f"{sum(p.stat().st_size for p in parts) >> 20} MB"
+
+
+def _products() -> str:
+    made = {**build.modules(kernels.get(kernels.default())),
+            **build.programs(root.ensure(kernels.data()["tools_root"]))}
+    return ", ".join(sorted(made))
+
+
+def run(o: argparse.Namespace) -> int:
+    names = kernels.names() if o.all else [kernels.default()]
+    items = [("architecture", _architecture), ("processors", _processors),
+             ("memory", _memory), ("user", _user), ("cache", _cache),
+             ("mirror", _mirror), ("mmdebstrap", _mmdebstrap)]
+    items += [(f"kernel {n}", _kernel(n)) for n in names]
+    items += [("images", _images), ("products", _products)]
+    bad = False
+    for name, check in items:
+        try:
+            print(f"ok      {name}: {check()}", flush=True)
+        except LabError as e:
+            print(f"MISSING {name}: {e}", flush=True)
+            bad = True
+            if name == "mmdebstrap" or name == "user":
+                break       # nothing after it can work
+    return session.EXIT_SETUP if bad else session.EXIT_OK

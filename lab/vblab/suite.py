@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`lab/lab test`: unit tests, then the boots of selftests/lab-tests.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import kernels, ktap, paths, root, session
+from .ktap import FAILED, PASSED, SKIPPED, Result
+from .root import REPO_IN_ROOT, WORK_IN_ROOT
+from .util import Interrupted, LabError, run_logged, temp_dir
+
+TESTS = paths.REPO / "selftests/lab-tests.json"
+UNIT = "selftests/unit"
+PYTHON = ["lab/tests", "bench/tests"]
+# Of one selftest in a machine; an entry's "test_timeout" overrides it.
+TEST_TIMEOUT = 120
+# What busybox's and coreutils' `timeout` exit with then.
+TIMED_OUT = (143, 124)
+
+
+@dataclass(frozen=True)
+class Test:
+    """One selftest of a boot."""
+    where: str      # "l1" or "l2-N"
+    path: str       # below selftests/
+
+    @property
+    def name(self) -> str:
+        return f"{self.where}/{self.path}"
+
+
+@dataclass
+class Boot:
+    name: str
+    args: list[str]
+    tests: list[Test]
+    test_timeout: int = TEST_TIMEOUT
+
+
+@dataclass
+class Tally:
+    results: list[Result] = field(default_factory=list)
+
+    def add(self, results: list[Result]) -> None:
+        for r in results:
+            note = f" ({r.note})" if r.note else ""
+            word = {PASSED: "ok", FAILED: "FAILED", SKIPPED: "skip"}[r.state]
+            print(f"  {word:6} {r.name}{note}", flush=True)
+        self.results += results
+
+    def count(self, state: str) -> int:
+        return sum(r.state == state for r in self.results)
+
+    def summary(self) -> str:
+        return (f"{self.count(PASSED)} passed, {self.count(FAILED)} failed, "
+                f"{self.count(SKIPPED)} skipped")
+
+
+def _guests_of(args: list[str]) -> int:
+    for i, word in enumerate(args):
+        if word == "--guests":
+            return int(args[i + 1])
+        if word.startswith("--guests="):
+            return int(word.split("=", 1)[1])
+    return 1
+
+
+def load_boots(path: Path) -> list[Boot]:
+    if not path.exists():
+        return []
+    boots = []
+    for entry in json.loads(path.read_text()):
+        unknown = set(entry) - {"name", "args", "l1", "l2", "test_timeout"}
+        if unknown or "name" not in entry:
+            raise LabError(f"{path.name}: {entry.get('name', entry)}: "
+                           f"unknown or missing keys: {sorted(unknown)}")
+        args = [str(a) for a in entry.get("args", [])]
+        tests = [Test(f"l2-{n}", t) for n in range(_guests_of(args))
+                 for t in entry.get("l2", [])]
+        tests += [Test("l1", t) for t in entry.get("l1", [])]
+        for t in tests:
+            if not (path.parent / t.path).is_file():
+                raise LabError(f"{path.name}: {entry['name']}: "
+                               f"there is no selftest {t.path}")
+        boots.append(Boot(entry["name"], args, tests,
+                          entry.get("test_timeout", TEST_TIMEOUT)))
+    return boots
+
+
+def select(boots: list[Boot], pattern: re.Pattern) -> list[Boot]:
+    """Whole boots whose name matches, else those of their tests that do."""
+    chosen = []
+    for b in boots:
+        tests = b.tests if pattern.search(b.name) else \
+            [t for t in b.tests if pattern.search(f"{b.name}: {t.name}")]
+        if tests:
+            chosen.append(Boot(b.name, b.args, tests, b.test_timeout))
+    return chosen
+
+
+def driver(boot: Boot) -> str:
+    """L1 script that runs the tests; marks where each begins and ends."""
+    lines = ["#!/bin/sh", ". /lab/lib.sh", "cd /lab/selftests",
+             'begin() { printf "\\n@test begin %s\\n" "$1"; }',
+             'end() { printf "\\n@test end %s %s\\n" "$1" "$2"; }']
+    for i, test in enumerate(boot.tests):
+        path = shlex.quote(f"./{test.path}")
+        if test.where == "l1":
+            command = f"timeout {boot.test_timeout} {path}"
+        else:
+            number = test.where[3:]
+            inner = shlex.quote(f"cd /lab/selftests && exec {path}")
+            command = f"timeout {boot.test_timeout} guest {number} {inner}"
+        lines += [f"begin {i}", f"{command} </dev/null 2>&1", f"end {i} $?"]
+    return "\n".join(lines + ["exit 0", ""])
+
+
+def split_output(text: str) -> dict[int, tuple[str, int | None]]:
+    """The driver's output to output and exit status by test number."""
+    found: dict[int, tuple[str, int | None]] = {}
+    current = None
+    lines: list[str] = []
+    for line in text.splitlines():
+        m = re.match(r"@test (begin|end) (\d+)(?: (\d+))?$", line)
+        if not m:
+            lines.append(line)
+        elif m[1] == "begin":
+            current = int(m[2])
+            lines = []
+        else:
+            found[int(m[2])] = ("\n".join(lines), int(m[3]))
+            current = None
+    if current is not None:
+        found[current] = ("\n".join(lines), None)
+    return found
+
+
+def boot_results(boot: Boot, output: str, code: int,
+                 reason: str) -> list[Result]:
+    results = []
+    by_number = split_output(output)
+    for i, test in enumerate(boot.tests):
+        name = f"{boot.name}: {test.name}"
+        if i in by_number:
+            text, status = by_number[i]
+            if status in TIMED_OUT:
+                status = None
+            results += ktap.judge(name, text, status)
+        else:
+            results.append(Result(name, FAILED, "was not run"))
+    name = f"{boot.name}: boot and kernel logs"
+    if code == session.EXIT_OK:
+        results.append(Result(name, PASSED))
+    else:
+        results.append(Result(name, FAILED, reason))
+    return results
+
+
+def _run_boot(boot: Boot, out: Path) -> tuple[list[Result], int]:
+    from .cli import parser
+    out.mkdir(parents=True)
+    script = out / "driver.sh"
+    script.write_text(driver(boot))
+    timeout = 120 + boot.test_timeout * len(boot.tests)
+    o = parser().parse_args(["run", "--timeout", str(timeout), *boot.args,
+                             "--l1", str(script), "--out", str(out)])
+    try:
+        code = session.run(o, echo=False)
+        reason = json.loads((out / "result.json").read_text())["reason"]
+    except LabError as e:
+        code, reason = session.EXIT_SETUP, str(e)
+    log = out / "l1-script.log"
+    output = log.read_text(errors="replace") if log.exists() else ""
+    return boot_results(boot, output, code, reason), code
+
+
+def _show_failed_output(boot: Boot, out: Path, results: list[Result]) -> None:
+    """What failed tests printed: a log in the cache is soon forgotten."""
+    log = out / "l1-script.log"
+    if not log.exists():
+        return
+    by_number = split_output(log.read_text(errors="replace"))
+    for i, test in enumerate(boot.tests):
+        prefix = f"{boot.name}: {test.name}"
+        if i in by_number and any(
+                r.state == FAILED and (r.name + ":").startswith(prefix + ":")
+                for r in results):
+            print(f"--- output of {prefix}\n{by_number[i][0]}\n---",
+                  flush=True)
+
+
+def _unit_tests(work: Path) -> list[Result]:
+    """In the package root: it has the compiler and its sanitizers."""
+    log = work / "unit.log"
+    tools = root.ensure(kernels.data()["tools_root"])
+    status = tools.chroot(
+        ["make", "-s", "-C", f"/{REPO_IN_ROOT}/{UNIT}", "check",
+         f"BUILD=/{WORK_IN_ROOT}/unit"], log, work=work)
+    text = log.read_text(errors="replace")
+    results = ktap.judge("unit", text, status)
+    if any(r.state == FAILED for r in results):
+        print(text, flush=True)
+    return results
+
+
+def _python_tests(folder: str, work: Path) -> list[Result]:
+    log = work / "python.log"
+    log.unlink(missing_ok=True)
+    status = run_logged([sys.executable, "-BP",
+                         str(paths.LAB / "vblab/pyktap.py"),
+                         str(paths.REPO / folder)], log, cwd=paths.REPO)
+    text = log.read_text(errors="replace")
+    results = ktap.judge(folder, text, status)
+    if any(r.state == FAILED for r in results):
+        print(text, flush=True)
+    return results
+
+
+def run(o: argparse.Namespace) -> int:
+    try:
+        pattern = re.compile(o.filter)
+    except re.error as e:
+        raise LabError(f"--filter: not a regular expression: {e}")
+    boots = select(load_boots(TESTS), pattern)
+    unit = (paths.REPO / UNIT / "Makefile").exists() and \
+        bool(pattern.search("unit"))
+    python = [f for f in PYTHON
+              if (paths.REPO / f).is_dir() and pattern.search(f)]
+    if o.list:
+        for name in (["unit"] if unit else []) + python:
+            print(name)
+        for b in boots:
+            for t in b.tests:
+                print(f"{b.name}: {t.name}")
+        return 0
+
+    tally = Tally()
+    start = time.monotonic()
+    interrupted = False
+    out = session.make_out(None)
+    try:
+        with temp_dir(paths.tmp(), "test-") as work:
+            if unit:
+                print("== unit", flush=True)
+                tally.add(_unit_tests(work))
+            for folder in python:
+                print(f"== {folder}", flush=True)
+                tally.add(_python_tests(folder, work))
+        for n, boot in enumerate(boots):
+            print(f"== boot {boot.name} {shlex.join(boot.args)}", flush=True)
+            safe = re.sub(r"[^\w.-]+", "_", boot.name)
+            boot_out = out / f"{n:02}-{safe}"
+            results, code = _run_boot(boot, boot_out)
+            tally.add(results)
+            _show_failed_output(boot, boot_out, results)
+            if code == session.EXIT_INTERRUPTED:
+                interrupted = True
+                break
+    except Interrupted:
+        interrupted = True
+    print(f"{time.monotonic() - start:.0f} s; logs in {out}")
+    for r in tally.results:
+        if r.state == FAILED:
+            print(f"FAILED {r.name}" + (f" ({r.note})" if r.note else ""))
+    if interrupted:
+        print("interrupted")
+    print(tally.summary(), flush=True)
+    if interrupted:
+        return session.EXIT_INTERRUPTED
+    return 1 if tally.count(FAILED) or not tally.results else 0
