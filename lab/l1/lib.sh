@@ -19,6 +19,7 @@
 #
 # and the variables GUESTS, VCPUS, LAB_OUT and those of --env.
 
+# shellcheck source=/dev/null
 . /lab/config
 : "${LAB_OUT:=/tmp/out}"
 export LAB_OUT
@@ -138,7 +139,7 @@ guest_stop() {
 vcpu_tids() {
 	lab_pid=$(guest_pid "$1") || return 1
 	for lab_t in "/proc/$lab_pid/task/"*; do
-		read -r lab_cpu lab_i lab_rest <"$lab_t/comm"
+		read -r lab_cpu lab_i <"$lab_t/comm"
 		# "CPU 3/KVM"
 		[ "$lab_cpu" != CPU ] || echo "${lab_i%%/*} ${lab_t##*/}"
 	done 2>/dev/null | sort -n | cut -d' ' -f2
@@ -172,7 +173,8 @@ guest_put() {
 		tar -C "$2" -cf - . |
 			guest "$1" "mkdir -p '$3' && tar -C '$3' -xf -"
 	else
-		guest "$1" "cat >'$3' && chmod $(stat -c %a "$2") '$3'" <"$2"
+		lab_mode=$(stat -c %a "$2") &&
+			guest "$1" "cat >'$3' && chmod $lab_mode '$3'" <"$2"
 	fi
 }
 

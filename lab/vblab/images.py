@@ -35,7 +35,7 @@ QEMU_DATA = ["usr/share/seabios/bios-256k.bin",
              "usr/share/qemu/linuxboot_dma.bin",
              "usr/share/qemu/linuxboot.bin"]
 LOADER = "usr/lib64/ld-linux-x86-64.so.2"
-KEEP_PARTS = 24
+KEEP_PARTS = 6       # of each kind
 
 
 def _recipe() -> str:
@@ -61,7 +61,7 @@ def _part(name: str, key: Hasher, make: Callable[[Archive], None]) -> Path:
             partial.rename(path)
         finally:
             partial.unlink(missing_ok=True)
-        by_age = sorted(path.parent.glob("*.cpio"),
+        by_age = sorted(path.parent.glob(f"{name}-*.cpio"),
                         key=lambda p: p.stat().st_mtime, reverse=True)
         for old in by_age[KEEP_PARTS:]:
             old.unlink(missing_ok=True)

@@ -235,7 +235,7 @@ class _Control:
             self._outcome.scripts[who] = int(rc)
         elif verb == "error":
             self._outcome.errors.append(rest)
-        elif verb == "done":
+        elif verb == "end":
             self._outcome.done = int(rest)
 
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0
+import json
+import re
+import tempfile
+import unittest
+from pathlib import Path
+
+import labpath  # noqa: F401
+from vblab import logs, session, suite
+from vblab.suite import Boot, Test
+from vblab.util import LabError
+
+BOOT = Boot("b", [], [Test("l2-0", "g.sh"), Test("l1", "a.sh")], 9)
+
+
+class Boots(unittest.TestCase):
+    def load(self, entries):
+        with tempfile.TemporaryDirectory() as d:
+            for name in ("a.sh", "g.sh"):
+                (Path(d) / name).write_text("")
+            path = Path(d) / "lab-tests.json"
+            path.write_text(json.dumps(entries))
+            return suite.load_boots(path)
+
+    def test_l2_tests_run_in_every_guest_and_first(self):
+        (b,) = self.load([{"name": "x", "args": ["--guests", 2],
+                           "l1": ["a.sh"], "l2": ["g.sh"]}])
+        self.assertEqual([t.name for t in b.tests],
+                         ["l2-0/g.sh", "l2-1/g.sh", "l1/a.sh"])
+
+    def test_mistakes_are_errors(self):
+        for entry in ({"name": "x", "L1": ["a.sh"]}, {"l1": ["a.sh"]},
+                      {"name": "x", "l1": ["missing.sh"]}):
+            with self.subTest(entry), self.assertRaises(LabError):
+                self.load([entry])
+
+    def test_select(self):
+        boots = [BOOT, Boot("c", [], [Test("l1", "a.sh")])]
+        for pattern, expected in (("", [("b", 2), ("c", 1)]),
+                                  ("^c$", [("c", 1)]),
+                                  ("g\\.sh", [("b", 1)]), ("zzz", [])):
+            chosen = suite.select(boots, re.compile(pattern))
+            self.assertEqual([(b.name, len(b.tests)) for b in chosen],
+                             expected)
+
+
+class Results(unittest.TestCase):
+    def results(self, output, code=0, reason=""):
+        return [(r.name, r.state) for r in
+                suite.boot_results(BOOT, output, code, reason)]
+
+    def test_all_well(self):
+        output = ("\n@test begin 0\n1..1\nok 1 - x\n\n@test end 0 0\n"
+                  "\n@test begin 1\n1..1\nok 1 - y\n\n@test end 1 0\n")
+        self.assertEqual(self.results(output),
+                         [("b: l2-0/g.sh: x", "passed"),
+                          ("b: l1/a.sh: y", "passed"),
+                          ("b: boot and kernel logs", "passed")])
+
+    def test_timeout_in_the_second(self):
+        output = ("@test begin 0\n1..1\nok 1 - x\n@test end 0 0\n"
+                  "@test begin 1\n1..2\nok 1 - y\n")
+        states = [s for _, s in self.results(output, 4, "timeout")]
+        self.assertEqual(states, ["passed", "passed", "failed", "failed",
+                                  "failed"])
+
+    def test_boot_that_never_came_up(self):
+        self.assertEqual([s for _, s in self.results("", 3, "panic")],
+                         ["failed"] * 3)
+
+    def test_driver_marks_every_test(self):
+        text = suite.driver(BOOT)
+        self.assertLess(text.index("begin 0"), text.index("begin 1"))
+        self.assertIn("timeout 9 guest 0 'cd /lab/selftests && exec ./g.sh'",
+                      text)
+
+
+class Verdicts(unittest.TestCase):
+    FINDING = logs.Finding("l1.log", 1, "WARNING: x", ())
+
+    def verdict(self, **fields):
+        return session.Outcome(**fields).verdict()[0]
+
+    def test_codes(self):
+        for fields, code in (
+                ({"done": 0}, 0),
+                ({"done": 0, "scripts": {"l1": 0}}, 0),
+                ({"done": 1, "scripts": {"l1": 3}}, 1),
+                ({"done": 2, "errors": ["insmod"]}, 2),
+                ({}, 2),
+                ({"done": 0, "findings": [self.FINDING]}, 3),
+                ({"done": 1, "scripts": {"l1": 1},
+                  "findings": [self.FINDING]}, 3),
+                ({"timed_out": True}, 4),
+                ({"timed_out": True, "findings": [self.FINDING]}, 3),
+                ({"interrupted": True, "findings": [self.FINDING]}, 130)):
+            with self.subTest(fields):
+                self.assertEqual(self.verdict(**fields), code)
+
+
+if __name__ == "__main__":
+    unittest.main()
