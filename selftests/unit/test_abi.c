@@ -72,7 +72,8 @@ static void test_vcpu_host(void)
 		FIELD(vb_vcpu_host, preempted_tsc, 0x18, 8),
 		FIELD(vb_vcpu_host, flags, 0x20, 4),
 		FIELD(vb_vcpu_host, reserved0, 0x24, 4),
-		FIELD(vb_vcpu_host, reserved1, 0x28, 24),
+		FIELD(vb_vcpu_host, cookie, 0x28, 8),
+		FIELD(vb_vcpu_host, reserved1, 0x30, 16),
 	};
 
 	CHECK_EQ(sizeof(struct vb_vcpu_host), 64, "size");
