@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A VM of our own in a few lines: 2 MB of memory, vCPUs in 64-bit mode, and
+ * one thing that it can do: make a hypercall, from kernel or user mode. For
+ * tests of vbalance_host that must not depend on a guest kernel. Errors of the
+ * set-up end the process with status 4 (skip).
+ */
+#ifndef _VB_MINIVM_H
+#define _VB_MINIVM_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kvm.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <vbalance/abi.h>
+
+/* Guest physical layout. */
+#define VM_MEM		0x200000UL
+#define VM_PML4		0x1000UL
+#define VM_PDPT		0x2000UL
+#define VM_CODE		0x4000UL
+#define VM_AREA		0x10000UL	/* where vm_header() puts an area */
+
+struct minivm {
+	int kvm, vm;
+	unsigned char *mem;
+	int nr_vcpus;
+	int vcpu[16];
+	struct kvm_run *run[16];
+};
+
+static inline int vm_must(int ret, const char *what)
+{
+	if (ret < 0) {
+		fprintf(stderr, "%s: %s\n", what, strerror(errno));
+		exit(4);
+	}
+	return ret;
+}
+
+static inline int vm_is_amd(void)
+{
+	unsigned int a = 0, b, c, d;
+
+	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "=c"(c), "=d"(d));
+	return c == 0x444d4163;		/* "cAMD" of AuthenticAMD */
+}
+
+static inline void vm_memory(struct minivm *m, int slot, __u64 gpa, void *mem,
+			     __u64 size, __u32 flags)
+{
+	struct kvm_userspace_memory_region region = {
+		.slot = slot, .flags = flags, .guest_phys_addr = gpa,
+		.memory_size = size, .userspace_addr = (unsigned long)mem,
+	};
+
+	vm_must(ioctl(m->vm, KVM_SET_USER_MEMORY_REGION, &region),
+		"KVM_SET_USER_MEMORY_REGION");
+}
+
+/* 64-bit mode, flat, identity mapped; @user: privilege level 3. */
+static inline void vm_mode(struct minivm *m, int i, int user)
+{
+	struct kvm_segment code = {
+		.selector = user ? 0x1b : 8, .type = 11, .present = 1, .s = 1,
+		.l = 1, .g = 1, .limit = ~0U, .dpl = user ? 3 : 0,
+	};
+	struct kvm_segment data = {
+		.selector = user ? 0x23 : 16, .type = 3, .present = 1, .s = 1,
+		.db = 1, .g = 1, .limit = ~0U, .dpl = user ? 3 : 0,
+	};
+	struct kvm_sregs s;
+
+	vm_must(ioctl(m->vcpu[i], KVM_GET_SREGS, &s), "KVM_GET_SREGS");
+	s.cs = code;
+	s.ds = data;
+	s.es = data;
+	s.fs = data;
+	s.gs = data;
+	s.ss = data;
+	s.cr3 = VM_PML4;
+	s.cr4 |= 1 << 5;			/* PAE */
+	s.cr0 |= 1 | 1U << 31;			/* PE, PG */
+	s.efer |= 1 << 8 | 1 << 10;		/* LME, LMA */
+	vm_must(ioctl(m->vcpu[i], KVM_SET_SREGS, &s), "KVM_SET_SREGS");
+}
+
+/* What a VMM does on a reset, as far as the boot vCPU is concerned. */
+static inline void vm_reset_mode(struct minivm *m, int i)
+{
+	struct kvm_sregs s;
+
+	vm_must(ioctl(m->vcpu[i], KVM_GET_SREGS, &s), "KVM_GET_SREGS");
+	s.cr0 = 0x60000010;
+	s.cr4 = 0;
+	s.cr3 = 0;
+	s.efer = 0;
+	s.cs.l = 0;
+	vm_must(ioctl(m->vcpu[i], KVM_SET_SREGS, &s), "KVM_SET_SREGS");
+}
+
+static inline void vm_add_vcpu(struct minivm *m)
+{
+	int size = vm_must(ioctl(m->kvm, KVM_GET_VCPU_MMAP_SIZE, 0), "map size");
+	struct kvm_cpuid2 *cpuid;
+	int i = m->nr_vcpus++;
+
+	m->vcpu[i] = vm_must(ioctl(m->vm, KVM_CREATE_VCPU, i),
+			     "KVM_CREATE_VCPU");
+	m->run[i] = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 m->vcpu[i], 0);
+	if (m->run[i] == MAP_FAILED)
+		vm_must(-1, "mmap of a vCPU");
+	cpuid = calloc(1, sizeof(*cpuid) + 256 * sizeof(cpuid->entries[0]));
+	cpuid->nent = 256;
+	vm_must(ioctl(m->kvm, KVM_GET_SUPPORTED_CPUID, cpuid), "cpuid");
+	vm_must(ioctl(m->vcpu[i], KVM_SET_CPUID2, cpuid), "set cpuid");
+	free(cpuid);
+}
+
+/* @vcpus: 1 .. 16 */
+static inline void vm_create(struct minivm *m, int vcpus)
+{
+	static const unsigned char call[2][8] = {
+		{ 0x0f, 0x01, 0xc1, 0xe6, 0xf4 },	/* vmcall; out */
+		{ 0x0f, 0x01, 0xd9, 0xe6, 0xf4 },	/* vmmcall; out */
+	};
+	int i;
+
+	memset(m, 0, sizeof(*m));
+	m->kvm = vm_must(open("/dev/kvm", O_RDWR | O_CLOEXEC), "/dev/kvm");
+	m->vm = vm_must(ioctl(m->kvm, KVM_CREATE_VM, 0), "KVM_CREATE_VM");
+	m->mem = mmap(NULL, VM_MEM, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (m->mem == MAP_FAILED)
+		vm_must(-1, "mmap");
+	vm_memory(m, 0, 0, m->mem, VM_MEM, 0);
+	*(__u64 *)(m->mem + VM_PML4) = VM_PDPT | 7;
+	*(__u64 *)(m->mem + VM_PDPT) = 0x87;	/* 1 GB page at 0 */
+	memcpy(m->mem + VM_CODE, call[vm_is_amd()], sizeof(call[0]));
+	for (i = 0; i < vcpus; i++) {
+		vm_add_vcpu(m);
+		vm_mode(m, i, 0);
+	}
+}
+
+static inline void vm_destroy(struct minivm *m)
+{
+	int i;
+	int size = vm_must(ioctl(m->kvm, KVM_GET_VCPU_MMAP_SIZE, 0), "map size");
+
+	for (i = 0; i < m->nr_vcpus; i++) {
+		munmap(m->run[i], size);
+		close(m->vcpu[i]);
+	}
+	close(m->vm);
+	close(m->kvm);
+	munmap(m->mem, VM_MEM);
+}
+
+/*
+ * One hypercall on vCPU @i; returns rax. The vCPU then leaves by OUT, which
+ * IOPL 3 allows in user mode too.
+ */
+static inline long vm_call(struct minivm *m, int i, __u64 nr, __u64 op,
+			   __u64 a1, __u64 a2, __u64 a3)
+{
+	struct kvm_regs r = {
+		.rip = VM_CODE, .rflags = 0x3002, .rax = nr, .rbx = op,
+		.rcx = a1, .rdx = a2, .rsi = a3,
+	};
+
+	vm_must(ioctl(m->vcpu[i], KVM_SET_REGS, &r), "KVM_SET_REGS");
+	while (ioctl(m->vcpu[i], KVM_RUN, 0) < 0)
+		if (errno != EINTR)
+			vm_must(-1, "KVM_RUN");
+	if (m->run[i]->exit_reason != KVM_EXIT_IO) {
+		fprintf(stderr, "guest: exit reason %u\n",
+			m->run[i]->exit_reason);
+		exit(4);
+	}
+	vm_must(ioctl(m->vcpu[i], KVM_GET_REGS, &r), "KVM_GET_REGS");
+	return r.rax;
+}
+
+static inline long vm_op(struct minivm *m, __u64 op, __u64 a1, __u64 a2,
+			 __u64 a3)
+{
+	return vm_call(m, 0, VB_HYPERCALL, op, a1, a2, a3);
+}
+
+/* A correct area of @slots slots at guest address @at, not registered yet. */
+static inline struct vb_header *vm_header(struct minivm *m, __u64 at,
+					  __u32 slots, __u64 cookie)
+{
+	struct vb_header *h = (struct vb_header *)(m->mem + at);
+	__u32 i;
+
+	memset(h, 0, VB_AREA_PAGES(slots) * (size_t)VB_PAGE_SIZE);
+	h->magic = VB_MAGIC;
+	h->abi_version = VB_ABI_VERSION;
+	h->nr_slots = slots;
+	h->nr_pages = VB_AREA_PAGES(slots);
+	h->host_table_page = 1;
+	h->guest_table_page = 1 + VB_HOST_TABLE_PAGES(slots);
+	h->cookie = cookie;
+	for (i = 0; i < h->nr_pages; i++)
+		h->gfn[i] = (at >> VB_PAGE_SHIFT) + i;
+	return h;
+}
+
+static inline struct vb_vcpu_host *vm_host_table(struct vb_header *h)
+{
+	return (struct vb_vcpu_host *)((char *)h +
+				       h->host_table_page * VB_PAGE_SIZE);
+}
+
+/* Asks for the status until it is no longer @while_is (10 s at most). */
+static inline long vm_wait_status(struct minivm *m, __u64 cookie, long while_is)
+{
+	long ret = while_is;
+	int i;
+
+	for (i = 0; i < 5000 && ret == while_is; i++) {
+		if (i)
+			usleep(2000);
+		ret = vm_op(m, VB_OP_STATUS, 0, 0, cookie);
+	}
+	return ret;
+}
+
+/* Registration to its end; returns the final status. */
+static inline long vm_register(struct minivm *m, __u64 gpa, __u64 cookie)
+{
+	long ret = vm_op(m, VB_OP_REGISTER, gpa, VB_ABI_VERSION, cookie);
+
+	return ret ? ret : vm_wait_status(m, cookie, -VB_EAGAIN);
+}
+
+static inline long vm_unregister(struct minivm *m, __u64 cookie)
+{
+	long ret = vm_op(m, VB_OP_UNREGISTER, 0, 0, cookie);
+
+	return ret ? ret : vm_wait_status(m, cookie, -VB_EAGAIN);
+}
+
+#endif /* _VB_MINIVM_H */
