@@ -62,20 +62,19 @@ static void notrace vbh_ftrace_put(unsigned long ip, unsigned long parent_ip,
 	vbh_on_put((struct kvm_vcpu *)vb_ftrace_arg(fregs, 0));
 }
 
-static struct ftrace_ops vbh_ops_load = {
-	.func = vbh_ftrace_load,
-	.flags = FTRACE_OPS_FL_PERMANENT,
-};
+static struct ftrace_ops vbh_ops_load;
+static struct ftrace_ops vbh_ops_put;
 
-static struct ftrace_ops vbh_ops_put = {
-	.func = vbh_ftrace_put,
-	.flags = FTRACE_OPS_FL_PERMANENT,
-};
-
-static int vbh_ftrace_add(struct ftrace_ops *ops, char *symbol)
+static int vbh_ftrace_add(struct ftrace_ops *ops, ftrace_func_t func,
+			  char *symbol)
 {
 	int err;
 
+	/* ftrace_free_filter() leaves dangling hashes: never use ops again. */
+	*ops = (struct ftrace_ops) {
+		.func = func,
+		.flags = FTRACE_OPS_FL_PERMANENT,
+	};
 	err = ftrace_set_filter(ops, symbol, strlen(symbol), 1);
 	if (err)
 		return err;
@@ -250,10 +249,10 @@ static int vbh_run_state_ftrace(void)
 {
 	int err;
 
-	err = vbh_ftrace_add(&vbh_ops_put, VBH_SYM_PUT);
+	err = vbh_ftrace_add(&vbh_ops_put, vbh_ftrace_put, VBH_SYM_PUT);
 	if (err)
 		return err;
-	err = vbh_ftrace_add(&vbh_ops_load, VBH_SYM_LOAD);
+	err = vbh_ftrace_add(&vbh_ops_load, vbh_ftrace_load, VBH_SYM_LOAD);
 	if (err) {
 		vbh_ftrace_del(&vbh_ops_put);
 		return err;

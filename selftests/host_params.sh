@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Parameters of vbalance_host, debugfs, repeated loading, kvm.ko coming and
+# going.
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "$0")/ktap.sh"
+need_root
+need_module vbalance_host
+unload vbalance_host
+
+refuses vbalance_host hook=sometimes
+refuses vbalance_host hook=
+refuses vbalance_host observe=2
+
+loads() {
+	for _ in 1 2 3 4 5; do
+		load vbalance_host && unload vbalance_host || return 1
+	done
+}
+check "loaded and unloaded five times" loads
+
+load vbalance_host
+for f in stats features; do
+	equal "$f begins with its version" "$(head -n 1 $HOST/$f)" "v: 1"
+done
+equal "default of hook" "$(cat /sys/module/vbalance_host/parameters/hook)" auto
+check "a loaded module cannot be loaded again" sh -c "! insmod $(module_path vbalance_host) 2>/dev/null"
+
+# Somebody who is not root neither loads nor reads.
+if setpriv --help 2>&1 | grep -q -e --reuid; then
+	as_user() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+elif command -v su >/dev/null && grep -q ^nobody: /etc/passwd; then
+	as_user() { su nobody -s /bin/sh -c "$*"; }
+else
+	as_user() { return 99; }
+fi
+as_user true
+if [ $? = 99 ]; then
+	skip "a plain user cannot unload" "no way to become one"
+else
+	! as_user rmmod vbalance_host 2>/dev/null
+	ok $? "a plain user cannot unload"
+	! as_user cat $HOST/stats >/dev/null 2>&1
+	ok $? "a plain user cannot read debugfs"
+fi
+
+# With no VM running, KVM itself can go and come back.
+if [ "$(awk '$1 == "kvm" { print $3 }' /proc/modules)" = 1 ] &&
+		grep -q '^kvm_amd .* 0 ' /proc/modules; then
+	vendor=kvm_amd
+elif [ "$(awk '$1 == "kvm" { print $3 }' /proc/modules)" = 1 ] &&
+		grep -q '^kvm_intel .* 0 ' /proc/modules; then
+	vendor=kvm_intel
+else
+	vendor=
+fi
+if [ -z "$vendor" ]; then
+	skip "kvm.ko unloaded and loaded again" "KVM is built in or in use"
+else
+	check "kvm is unloaded under us" rmmod $vendor kvm
+	check "hooks are off" grep -q "^run_state off (kvm is not loaded" $HOST/features
+	check "kvm is loaded again" modprobe $vendor
+	check "hooks are on again" grep -q "^run_state on" $HOST/features
+	if PROGRAM=$(command -v hookcost); then
+		before=$(stat_of $HOST/stats loads)
+		check "a VM registers after that" "$PROGRAM" 10 1 registered
+		check "its loads are seen" [ "$(stat_of $HOST/stats loads)" -gt "$before" ]
+	fi
+	# And the other way round: we come first.
+	unload vbalance_host
+	rmmod $vendor kvm
+	check "loaded without kvm" load vbalance_host
+	check "says what it waits for" grep -q "^run_state off (kvm is not loaded" $HOST/features
+	modprobe $vendor
+	check "hooks come with kvm" grep -q "^run_state on" $HOST/features
+fi
+check "unloaded" unload vbalance_host
+check "debugfs folder is gone" [ ! -e $DEBUG ]
+ktap_end
