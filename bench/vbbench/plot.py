@@ -110,7 +110,7 @@ def draw(demo, samples):
     return figure
 
 
-def panel(ax, run, samples, (bottom, top), longest):
+def panel(ax, run, samples, limits, longest):
     times, rtts, lost, borders, _ = points(samples, run)
     colour = COLOURS.get(run["mode"], "black")
     rtt = run["rtt_ms"]

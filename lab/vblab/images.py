@@ -32,8 +32,7 @@ PROGRAMS = ["usr/bin/dash", "usr/bin/bash",
 QEMU = "usr/bin/qemu-system-x86_64"
 QEMU_DATA = ["usr/share/seabios/bios-256k.bin",
              "usr/share/qemu/kvmvapic.bin",
-             "usr/share/qemu/linuxboot_dma.bin",
-             "usr/share/qemu/linuxboot.bin"]
+             "usr/share/qemu/linuxboot_dma.bin"]
 LOADER = "usr/lib64/ld-linux-x86-64.so.2"
 KEEP_PARTS = 6       # of each kind
 

@@ -35,6 +35,7 @@ class Machine:
     # virtio-serial ports: name -> file that collects what L1 writes there
     ports: dict[str, Path] = field(default_factory=dict)
     interactive: bool = False
+    icount: bool = False    # a nanosecond is an instruction; one CPU
 
     def argv(self) -> list[str]:
         if self.interactive:
@@ -45,7 +46,8 @@ class Machine:
         argv = self.tools.program(QEMU) + [
             "-name", "vbalance-l1", "-nodefaults", "-no-user-config",
             "-L", str(share / "qemu"), "-L", str(share / "seabios"),
-            "-machine", "pc", "-accel", "tcg,thread=multi",
+            "-machine", "pc", "-accel",
+            "tcg,thread=single" if self.icount else "tcg,thread=multi",
             # Nested paging is what makes real KVM inside an emulator quick.
             "-cpu", "EPYC,+svm,+npt",
             "-smp", str(self.cpus), "-m", str(self.mem),
@@ -56,6 +58,8 @@ class Machine:
             "-chardev", f"{console},id=console", "-serial", "chardev:console",
             "-device", "virtio-serial-pci,max_ports=31",
         ]
+        if self.icount:
+            argv += ["-icount", "shift=0"]
         for n, (name, path) in enumerate(self.ports.items()):
             argv += ["-chardev", f"file,id=port{n},path={_escape(path)}",
                      "-device", f"virtserialport,chardev=port{n},name={name}"]

@@ -357,7 +357,7 @@ def run(o: argparse.Namespace, mode: str = "run", echo: bool = True) -> int:
             ports[f"l2-{n}"] = out / f"l2-{n}.log"
         l1 = machine.Machine(payload.tools, payload.host, initrd,
                              out / "l1.log", o.cpus, o.mem, o.append_l1,
-                             ports, interactive=mode == "shell")
+                             ports, interactive=mode == "shell", icount=o.icount)
         qemu_log = work / "qemu.log"
         start = time.monotonic()
         control = _Control(ports["lab.ctl"], outcome, start, echo)
