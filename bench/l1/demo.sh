@@ -69,7 +69,7 @@ leave() {	# MODE INDEX
 	while [ $status = 3 ]; do
 		tries=$((tries + 1))
 		[ $tries -le 20 ] || die "interrupts stay elsewhere after $1"
-		jping "$IP" 5 10000 1 > /dev/null
+		jping "$IP" 15 10000 1 > /dev/null
 		mode_sh restore
 		status=$?
 	done

@@ -107,26 +107,29 @@ report() {
 	grep -E 'CPU0|virtio' /proc/interrupts
 }
 
-# Back to where the interrupts were; 3 when that is not finished.
+# Back to where the interrupts were; 3 when something had to be written.
 #
-# An interrupt goes elsewhere in the interrupt itself (there is no interrupt
-# remapping here), so it takes some: the caller sends packets and calls again.
+# A new affinity is only noted, and takes effect in the next interrupt (there
+# is no interrupt remapping here): the caller sends packets and calls again. A
+# change left pending would look like somebody else's to our module in the
+# next phase, which then keeps its hands off for a while.
 # The CPU first, then the mask: a CPU that is in the new mask is kept.
 restore() {
-	todo=0
+	written=0
 	while read -r irq effective mask; do
 		d=/proc/irq/$irq
 		[ -r "$d/effective_affinity" ] || continue
 		read -r e < "$d/effective_affinity"
 		read -r m < "$d/smp_affinity"
 		if [ "$e" != "$effective" ]; then
-			todo=3
+			written=3
 			echo "$effective" > "$d/smp_affinity"
 		elif [ "$m" != "$mask" ]; then
+			written=3
 			echo "$mask" > "$d/smp_affinity"
 		fi
 	done < $STATE/affinities 2>/dev/null
-	return $todo
+	return $written
 }
 
 leave() {

@@ -10,7 +10,7 @@ import unittest
 BENCH = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path[:0] = [BENCH, os.path.join(os.path.dirname(BENCH), "lab")]
 
-from vbbench import collect, labrun, plan, report  # noqa: E402
+from vbbench import collect, labrun, machine, plan, report  # noqa: E402
 
 GUEST = """==> guest/stats <==
 v: 1
@@ -138,6 +138,19 @@ class WholeRun(unittest.TestCase):
 
 
 class Words(unittest.TestCase):
+    def test_warnings(self):
+        phase = {"index": 3, "mode": "paper", "not_put_back": 1,
+                 "counters": {"guest/stats": {"foreign": 2}}}
+        text = report.warnings([phase], .5)
+        self.assertEqual(len(text.splitlines()), 3)
+        phase.update(not_put_back=0, counters={})
+        self.assertEqual(report.warnings([phase], 0), "")
+
+    def test_busy_seconds(self):
+        tick = os.sysconf("SC_CLK_TCK")
+        self.assertAlmostEqual(machine.busy_seconds(
+            "cpu  100 1 50 99999 7 2 3 4 0 0\ncpu0 1 1"), 160 / tick)
+
     def test_verdicts(self):
         def say(low, high):
             return report.verdict({"ratio": 1, "low": low, "high": high})

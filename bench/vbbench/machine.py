@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import resource
 import subprocess
 import time
 
@@ -47,5 +48,31 @@ def describe(repo):
         "cpus": len(os.sched_getaffinity(0)),
         "kernel": platform.release(),
         "system": platform.freedesktop_os_release().get("PRETTY_NAME"),
-        "load_before": os.getloadavg()[0],
     }
+
+
+def busy_seconds(stat):
+    """CPU seconds spent by everybody, from the text of /proc/stat."""
+    fields = [int(v) for v in stat.split("\n")[0].split()[1:]]
+    user, nice, system, _, _, irq, softirq, steal = fields[:8]
+    return ((user + nice + system + irq + softirq + steal)
+            / os.sysconf("SC_CLK_TCK"))
+
+
+class OtherLoad:
+    """CPUs that others than our child processes used in a stretch of time
+    (steal included): what they took, the measurement did not get."""
+
+    def __init__(self):
+        self.began = self._now()
+
+    @staticmethod
+    def _now():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with open("/proc/stat") as f:
+            return (time.monotonic(), busy_seconds(f.read()),
+                    used.ru_utime + used.ru_stime)
+
+    def cpus(self):
+        elapsed, busy, own = (b - a for a, b in zip(self.began, self._now()))
+        return max(0.0, busy - own) / elapsed if elapsed > 0 else 0.0

@@ -52,6 +52,11 @@ def number(value):
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def qemu(text):
+    """QEMU emulator version 10.0.13 (Debian ...) -> QEMU 10.0.13"""
+    return (text or "QEMU").split(" (")[0].replace(" emulator version", "")
+
+
 def slice_title(run):
     ms = f"{run['base_slice_ns'] / 1e6:.3g} ms"
     return f"default slice, {ms}" if run["slice"] == "default" \
@@ -103,7 +108,7 @@ def draw(demo, samples):
         "which the modes take turns. Crosses: lost. The idle guest is "
         "measured for less time.\nEmulated host: compare the panels, not "
         f"absolute times. Host {on.get('l1_kernel')}, guest "
-        f"{on.get('l2_kernel')}, {on.get('qemu_l1', '').split(' (')[0]}, "
+        f"{on.get('l2_kernel')}, {qemu(on.get('qemu_l1'))}, "
         f"{on.get('cpus')} CPUs, {on.get('date', '')[:10]}.",
         fontsize=7.5, color="#4b5563")
     figure.tight_layout(rect=(0, 0.05, 1, 0.975))
@@ -125,6 +130,7 @@ def panel(ax, run, samples, limits, longest):
         ax.axhline(rtt["p50"], color="black", linewidth=0.9,
                    linestyle=(0, (5, 3)))
     ax.set_yscale("log")
+    ax.minorticks_off()
     ax.set_ylim(*limits)
     ax.set_xlim(0, longest)
     ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")

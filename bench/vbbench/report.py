@@ -61,12 +61,32 @@ def table(runs):
                 + f"{'1' if same else interval(ratio.get('p50')):<18}"
                 + f"{'1' if same else interval(ratio.get('p99')):<18}"
                 + f"{run['moves']:>6}")
-    lines += ["", "p50 to stock: ratio of the medians with its 95 % interval "
-              "(bootstrap over rounds and",
-              "seconds); above 1 is slower than stock. Lost packets count as "
-              "the slowest. moves: retargeted",
-              "interrupts; for irqbalance those found elsewhere at the end of "
-              "a phase."]
+    most = max((r["rtt_ms"]["n"] for r in runs), default=0)
+    lines += ["", "to stock: ratio with its 95 % interval (bootstrap over "
+              "rounds and seconds); above 1 is slower",
+              "than stock. Lost packets count as the slowest. The p99 of "
+              f"{most} pings rests on the slowest {most // 100 + 1}.",
+              "moves: retargeted interrupts; for irqbalance those found "
+              "elsewhere at the end of a phase."]
+    return "\n".join(lines)
+
+
+def warnings(phases, other_cpus):
+    """What may have spoilt the figures."""
+    lines = []
+    if other_cpus > .1:
+        lines.append(f"Others used {other_cpus:.1f} CPUs of this machine "
+                     "during the run: expect longer tails in all modes.")
+    for p in phases:
+        foreign = p["counters"].get("guest/stats", {}).get("foreign", 0)
+        if foreign:
+            lines.append(f"Phase {p['index']} ({p['mode']}): {foreign} "
+                         "foreign moves seen; the module kept off for a "
+                         "while.")
+        if p.get("not_put_back"):
+            lines.append(f"Phase {p['index']} ({p['mode']}): "
+                         f"{p['not_put_back']} interrupts not back in place "
+                         "after unloading.")
     return "\n".join(lines)
 
 
