@@ -50,14 +50,15 @@ sum=$(sha256sum < /tmp/data)
 guest 0 'dd if=/dev/urandom of=/tmp/pattern bs=64k count=64 2>/dev/null'
 guest 0 'for i in 1 2 3; do dd if=/tmp/pattern of=/dev/vda bs=64k oflag=direct 2>/dev/null; dd if=/dev/vda bs=64k count=64 iflag=direct 2>/dev/null | cmp - /tmp/pattern || exit 1; done; echo verified' > /tmp/blk.out 2>&1 &
 blk=$!
-guest 0 'nc -l -p 7001 | sha256sum > /tmp/sum.in; nc -l -p 7002 < /tmp/pattern' &
-sleep 2
-nc "$IP" 7001 < /tmp/data
-got() { guest 0 'test -s /tmp/sum.in'; }
-check "stream into the guest ends" await 120 got
-equal "stream into the guest is intact" "$(guest 0 'cat /tmp/sum.in')" "$sum"
-sleep 2
-equal "stream out of the guest is intact" "$(nc "$IP" 7002 </dev/null | sha256sum)" "$(guest 0 'sha256sum < /tmp/pattern')"
+httpd -p 8001 -h /tmp
+guest 0 'httpd -p 8002 -h /tmp'
+equal "stream into the guest is intact" \
+	"$(guest 0 "wget -T 100 -q -O - http://${IP%.*}.1:8001/data | sha256sum" </dev/null)" "$sum"
+equal "stream out of the guest is intact" \
+	"$(wget -T 100 -q -O - "http://$IP:8002/pattern" | sha256sum)" \
+	"$(guest 0 'sha256sum < /tmp/pattern' </dev/null)"
+killall httpd
+guest 0 'killall httpd' </dev/null
 wait $blk
 equal "block requests are intact" "$(tail -n 1 /tmp/blk.out)" verified
 equal "no move failed for another reason than the known ones" "$(gstat fallback_status)" 0
