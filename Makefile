@@ -34,16 +34,24 @@ uninstall:
 	      $(INSTALL_MOD_PATH)/lib/modules/$$release/updates/guest-mod/vbalance_guest.ko* && \
 	depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $$release
 
-demo:
+# What a minimal Debian lacks; everything else is set up by lab/lab itself.
+python:
+	@python3 -c 'import argparse, json, lzma' 2>/dev/null || { \
+		echo "installing python3"; \
+		apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+			--no-install-recommends python3 >/dev/null; }
+
+demo: python
 	bench/demo
 
-hookcost:
+hookcost: python
 	bench/hookcost
 
 unit:
 	$(MAKE) -C selftests/unit check
 
-test:
+test: python
 	lab/lab test
 
 clean:
@@ -52,4 +60,4 @@ clean:
 		-o -name '.*.cmd' -o -name modules.order \
 		-o -name Module.symvers | xargs rm -f
 
-.PHONY: all help modules install uninstall demo hookcost unit test clean
+.PHONY: all help modules install uninstall python demo hookcost unit test clean

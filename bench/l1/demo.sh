@@ -78,9 +78,11 @@ leave() {	# MODE INDEX
 }
 
 phase() {	# INDEX ROUND SLICE MODE INTERVAL_US PINGS SEED
-	slice=$3
-	[ "$slice" = default ] && slice=$DEFAULT
-	progress "demo phase $1 of $TOTAL: round $2, slice $slice, $4"
+	case $3 in
+	default) slice=$DEFAULT name=default ;;
+	*) slice=$3 name="$(($3 / 1000000)) ms" ;;
+	esac
+	progress "demo phase $1 of $TOTAL: round $2, slice $name, $4"
 	t0=$(now)
 	set_slice "$slice" || die "cannot set base_slice_ns to $slice"
 	enter "$4"

@@ -12,6 +12,7 @@ sys.path[:0] = [BENCH, os.path.join(os.path.dirname(BENCH), "lab")]
 
 from vbbench import collect, labrun, machine, plan, report  # noqa: E402
 
+TICK_NS = 4_000_000
 GUEST = """==> guest/stats <==
 v: 1
 source page
@@ -34,7 +35,7 @@ version 1.2.3
 
 def write_phase(folder, p, lose=()):
     """Files as demo.sh leaves them, from the closed form's own model."""
-    turn = 30 if p.slice != "default" else 4
+    turn = 32 if p.slice != "default" else 4     # rounded up to the tick
     lines = []
     for seq in range(1, p.pings + 1):
         at = 1000 + seq * p.interval_ms / 1000
@@ -105,14 +106,14 @@ class WholeRun(unittest.TestCase):
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
         for mode in plan.MODES:
             self.assertEqual(text.count(f"\n  {mode:<10}"), 2)
-        checks = report.checks(collect.stock_checks(runs, 4))
+        checks = report.checks(collect.stock_checks(runs, 4, TICK_NS))
         self.assertLessEqual(max(map(len, checks.splitlines())), 100)
         self.assertLessEqual(
             max(map(len, report.reading(runs).splitlines())), 100)
 
     def test_closed_form_fits_its_own_model(self):
         *_, runs = self.collect()
-        entries = collect.stock_checks(runs, 4)
+        entries = collect.stock_checks(runs, 4, TICK_NS)
         self.assertEqual(len(entries), 2)
         for entry in entries:
             for figure in entry["figures"]:

@@ -153,6 +153,11 @@ class Theory(unittest.TestCase):
         self.assertEqual(theory.rotation_ns(turns), 128_000_000)
         self.assertIsNone(theory.effective_slice_ns([(0, 0, 0)]))
 
+    def test_slice_in_effect(self):
+        for base, want in ((1_400_000, 4_000_000), (4_000_000, 4_000_000),
+                           (30_000_000, 32_000_000)):
+            self.assertEqual(theory.slice_in_effect_ns(base, 4_000_000), want)
+
     def test_check(self):
         rows = {r["figure"]: r for r in theory.check(
             4, 30, 2, {"mean": 35.75, "p50": 47, "p90": None, "max": 92})}

@@ -137,12 +137,12 @@ def checks(entries):
     names = [f["figure"] for f in entries[0]["figures"]]
     lines = ["Check of the lab: waits in stock (round trip less the idle "
              "guest's p50) against the closed",
-             "form for k = 4 vCPUs on one CPU; S is the mean turn that L1's "
-             "scheduler counted. In ms:", "",
+             "form for k = 4 vCPUs on one CPU; S is the slice rounded up to "
+             "the scheduler's tick. In ms:", "",
              " " * 31 + "".join(f"{n:>8}" for n in names)]
     for e in entries:
         lines.append(f"{slice_name(e)}, S = "
-                     f"{e['slice_in_effect_ns'] / 1e6:.2f} ms, "
+                     f"{e['slice_in_effect_ns'] / 1e6:.3g} ms, "
                      f"idle p50 {e['floor_ms']:.2f} ms")
         for label, key in (("closed form", "expected_ms"),
                            ("measured", "measured_ms")):

@@ -39,6 +39,12 @@ def effective_slice_ns(deltas):
     return run / turns if turns else None
 
 
+def slice_in_effect_ns(base_slice_ns, tick_ns):
+    """What a vCPU that is never interrupted runs at a stretch: the scheduler
+    looks at the end of a slice only at its ticks."""
+    return -(-base_slice_ns // tick_ns) * tick_ns
+
+
 def rotation_ns(deltas):
     """Mean time from one turn of a vCPU to its next: on the CPU plus off it."""
     turns = sum(d[2] for d in deltas)
