@@ -197,6 +197,11 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 		if (i->busy_cpu >= 0)
 			i->busy_episode = vbg_cpu_episode(i->busy_cpu);
 		break;
+	case -EAGAIN:
+	case -ESTALE:
+		/* Disabled, or changed by somebody else meanwhile. */
+		i->count[VBG_C_CONTENDED]++;
+		break;
 	default:
 		i->count[VBG_C_FAILED]++;
 	}

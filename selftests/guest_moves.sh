@@ -61,7 +61,7 @@ killall httpd
 guest 0 'killall httpd' </dev/null
 wait $blk
 equal "block requests are intact" "$(tail -n 1 /tmp/blk.out)" verified
-equal "no move failed for another reason than the known ones" "$(gstat fallback_status)" 0
+equal "no move failed for another reason than the known ones" "$(gstat failed)" 0
 
 # ---- unload under traffic puts everything back ----
 ping -i 0.05 -c 400 -W 20 "$IP" > /tmp/ping.out &
