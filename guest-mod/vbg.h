@@ -109,6 +109,7 @@ void vbg_page_publish_load(int cpu, u64 load_ns);
 void vbg_page_work(void);
 void vbg_maintain_stop(void);
 int vbg_page_status(void);
+int vbg_page_slot(int cpu);
 
 /* ---- source: steal time (vbg_steal.c) ---- */
 
@@ -135,25 +136,33 @@ enum vbg_count {
 	VBG_NR_COUNTS,
 };
 
+/*
+ * Why an interrupt stays or moves: X(constant, name in debugfs and traces).
+ * What they mean: Documentation/debugfs.md.
+ */
+#define VBG_REASONS(X)				\
+	X(VBG_R_LOW, "stay_low")		\
+	X(VBG_R_BALANCED, "stay_balanced")	\
+	X(VBG_R_NONE_ONLINE, "stay_none_online")\
+	X(VBG_R_MINIMUM, "stay_minimum")	\
+	X(VBG_R_HOLDER_RUNS, "stay_holder_runs")\
+	X(VBG_R_EPISODE, "stay_episode")	\
+	X(VBG_R_USELESS, "stay_useless")	\
+	X(VBG_R_SAVING, "stay_saving")		\
+	X(VBG_R_SIMILAR, "stay_similar")	\
+	X(VBG_R_BACKOFF, "stay_backoff")	\
+	X(VBG_R_FIXED, "stay_fixed")		\
+	X(VBG_R_CLEANUP, "stay_cleanup")	\
+	X(VBG_R_OFFLINE, "move_offline")	\
+	X(VBG_R_IMBALANCE, "move_imbalance")	\
+	X(VBG_R_RESCUE, "move_rescue")		\
+	X(VBG_R_STEER, "move_steer")		\
+	X(VBG_R_FOLLOW, "move_follow")
+
 enum vbg_reason {
-	/* stays */
-	VBG_R_LOW,
-	VBG_R_BALANCED,
-	VBG_R_NONE_ONLINE,
-	VBG_R_MINIMUM,
-	VBG_R_HOLDER_RUNS,	/* cost: nothing to rescue */
-	VBG_R_EPISODE,
-	VBG_R_USELESS,
-	VBG_R_SAVING,
-	VBG_R_SIMILAR,
-	VBG_R_BACKOFF,
-	VBG_R_FIXED,
-	VBG_R_CLEANUP,
-	/* moves */
-	VBG_R_OFFLINE,
-	VBG_R_IMBALANCE,
-	VBG_R_RESCUE,
-	VBG_R_STEER,
+#define VBG_REASON_ENUM(constant, name) constant,
+	VBG_REASONS(VBG_REASON_ENUM)
+#undef VBG_REASON_ENUM
 	VBG_NR_REASONS,
 };
 
@@ -208,6 +217,7 @@ int vbg_irqs_init(void);
 void vbg_irqs_exit(void);
 void vbg_irqs_rescan(void);
 struct vbg_irq *vbg_irq_find(unsigned int irq);
+void vbg_irqs_sum(u64 *count, u64 *decisions);
 bool vbg_irq_lock(struct vbg_irq *i);
 void vbg_irq_unlock(struct vbg_irq *i);
 bool vbg_irq_mask_changed(struct vbg_irq *i);

@@ -38,31 +38,13 @@ static const char * const vbg_count_names[VBG_NR_COUNTS] = {
 	[VBG_C_INJECTED] = "injected",
 };
 
-/* Sums over interrupts; those that are gone do not count any more. */
-static void vbg_sum_irqs(u64 *count, u64 *decisions)
-{
-	const struct vbg_table *t;
-	int n, k;
-
-	mutex_lock(&vbg_irqs_mutex);
-	t = rcu_dereference_protected(vbg_table,
-				      lockdep_is_held(&vbg_irqs_mutex));
-	for (n = 0; t && n < t->nr; n++) {
-		for (k = 0; k < VBG_NR_COUNTS; k++)
-			count[k] += READ_ONCE(t->irqs[n]->count[k]);
-		for (k = 0; k < VBG_NR_REASONS; k++)
-			decisions[k] += READ_ONCE(t->irqs[n]->decisions[k]);
-	}
-	mutex_unlock(&vbg_irqs_mutex);
-}
-
 static int stats_show(struct seq_file *m, void *unused)
 {
 	u64 count[VBG_NR_COUNTS] = {}, decisions[VBG_NR_REASONS] = {};
 	u64 nr, sum, max;
 	int k, cpu;
 
-	vbg_sum_irqs(count, decisions);
+	vbg_irqs_sum(count, decisions);
 	vbg_move_counts(&nr, &sum, &max);
 	seq_puts(m, VB_DEBUGFS_HEAD);
 	seq_printf(m, "source %s\n", vbg_state_source());
@@ -89,7 +71,7 @@ static int decisions_show(struct seq_file *m, void *unused)
 	u64 count[VBG_NR_COUNTS] = {}, decisions[VBG_NR_REASONS] = {};
 	int k;
 
-	vbg_sum_irqs(count, decisions);
+	vbg_irqs_sum(count, decisions);
 	seq_puts(m, VB_DEBUGFS_HEAD);
 	for (k = 0; k < VBG_NR_REASONS; k++)
 		seq_printf(m, "%s %llu\n", vbg_reason_names[k], decisions[k]);
@@ -121,20 +103,22 @@ static int vcpus_show(struct seq_file *m, void *unused)
 	avg = div_u64(sum, num_online_cpus());
 
 	seq_puts(m, VB_DEBUGFS_HEAD);
-	seq_puts(m, "cpu run alg1 load_us hard_n hard_us soft_n soft_us absences away_mean_us stay_mean_us wait_us\n");
+	seq_puts(m, "cpu slot run alg1 load_us hard_n hard_us soft_n soft_us absences away_mean_us stay_mean_us wait_us\n");
 	for_each_online_cpu(cpu) {
 		const struct vbg_cpu *c = &per_cpu(vbg_cpus, cpu);
 		u64 load = vbg_cpu_load_ns(cpu, now);
 		enum vb_a1_state a1;
 		u32 state;
+		int slot;
 
 		preempt_disable();
+		slot = vbg_page_slot(cpu);
 		state = vbg_cpu_state(cpu);
 		preempt_enable();
 		a1 = vb_a1_state(state == VB_VCPU_RUNNING, vbg_is_holder(cpu),
 				 load, avg);
-		seq_printf(m, "%d %s %s %llu %llu %llu %llu %llu %llu %llu %llu %llu\n",
-			   cpu, vbg_state_name(state), vb_a1_state_name(a1),
+		seq_printf(m, "%d %d %s %s %llu %llu %llu %llu %llu %llu %llu %llu %llu\n",
+			   cpu, slot, vbg_state_name(state), vb_a1_state_name(a1),
 			   div_u64(load, 1000), READ_ONCE(c->hard_count),
 			   div_u64(READ_ONCE(c->hard_ns), 1000),
 			   READ_ONCE(c->soft_count),
@@ -211,7 +195,10 @@ static int features_show(struct seq_file *m, void *unused)
 		seq_puts(m, "steal on\n");
 	else
 		seq_puts(m, "steal off (host offers no steal time)\n");
-	seq_puts(m, "affinity on\n");
+	if (READ_ONCE(vbg_remap) == VBG_REMAP_AFFINITY)
+		seq_puts(m, "affinity on\n");
+	else
+		seq_puts(m, "affinity off (remap=none)\n");
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(features);

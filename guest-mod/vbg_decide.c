@@ -25,22 +25,9 @@
 #include "../core/cost.h"
 
 const char * const vbg_reason_names[VBG_NR_REASONS] = {
-	[VBG_R_LOW] = "stay_low",
-	[VBG_R_BALANCED] = "stay_balanced",
-	[VBG_R_NONE_ONLINE] = "stay_none_online",
-	[VBG_R_MINIMUM] = "stay_minimum",
-	[VBG_R_HOLDER_RUNS] = "stay_holder_runs",
-	[VBG_R_EPISODE] = "stay_episode",
-	[VBG_R_USELESS] = "stay_useless",
-	[VBG_R_SAVING] = "stay_saving",
-	[VBG_R_SIMILAR] = "stay_similar",
-	[VBG_R_BACKOFF] = "stay_backoff",
-	[VBG_R_FIXED] = "stay_fixed",
-	[VBG_R_CLEANUP] = "stay_cleanup",
-	[VBG_R_OFFLINE] = "move_offline",
-	[VBG_R_IMBALANCE] = "move_imbalance",
-	[VBG_R_RESCUE] = "move_rescue",
-	[VBG_R_STEER] = "move_steer",
+#define VBG_REASON_NAME(constant, name) [constant] = name,
+	VBG_REASONS(VBG_REASON_NAME)
+#undef VBG_REASON_NAME
 };
 
 /* A running holder is judged again after this (policy=paper). */

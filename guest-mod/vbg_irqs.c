@@ -54,8 +54,46 @@ void vbg_irq_unlock(struct vbg_irq *i)
 	clear_bit_unlock(0, &i->busy);
 }
 
+/* What interrupts that are gone have counted. Under vbg_irqs_mutex. */
+static u64 vbg_gone_count[VBG_NR_COUNTS];
+static u64 vbg_gone_decisions[VBG_NR_REASONS];
+
+static void vbg_irq_add_counts(const struct vbg_irq *i, u64 *count,
+			       u64 *decisions)
+{
+	int k;
+
+	for (k = 0; k < VBG_NR_COUNTS; k++)
+		count[k] += READ_ONCE(i->count[k]);
+	for (k = 0; k < VBG_NR_REASONS; k++)
+		decisions[k] += READ_ONCE(i->decisions[k]);
+}
+
+/**
+ * vbg_irqs_sum() - counts of all interrupts, also of those that are gone
+ * @count: VBG_NR_COUNTS sums
+ * @decisions: VBG_NR_REASONS sums
+ * Context: process, sleeps.
+ */
+void vbg_irqs_sum(u64 *count, u64 *decisions)
+{
+	const struct vbg_table *t;
+	int n;
+
+	mutex_lock(&vbg_irqs_mutex);
+	memcpy(count, vbg_gone_count, sizeof(vbg_gone_count));
+	memcpy(decisions, vbg_gone_decisions, sizeof(vbg_gone_decisions));
+	t = rcu_dereference_protected(vbg_table,
+				      lockdep_is_held(&vbg_irqs_mutex));
+	for (n = 0; t && n < t->nr; n++)
+		vbg_irq_add_counts(t->irqs[n], count, decisions);
+	mutex_unlock(&vbg_irqs_mutex);
+}
+
 static void vbg_irq_free(struct vbg_irq *i)
 {
+	lockdep_assert_held(&vbg_irqs_mutex);
+	vbg_irq_add_counts(i, vbg_gone_count, vbg_gone_decisions);
 	free_cpumask_var(i->mask);
 	kfree(i);
 }

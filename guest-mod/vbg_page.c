@@ -71,6 +71,14 @@ bool vbg_page_active(void)
 	return rcu_access_pointer(vbg_active);
 }
 
+/* Slot of a CPU in the area, -1: none. Context: preemption disabled. */
+int vbg_page_slot(int cpu)
+{
+	const struct vbg_area *a = rcu_dereference_sched(vbg_active);
+
+	return a ? READ_ONCE(a->slot[cpu]) : -1;
+}
+
 /* Context: preemption disabled. False: the area does not know. */
 bool vbg_page_state(int cpu, u32 *state, u64 *episode)
 {

@@ -7,6 +7,23 @@
 
 #include <linux/tracepoint.h>
 
+#include "vbg.h"
+
+/* Symbols for the numbers, for tools that read the binary format as well. */
+#define VBG_TRACE_ENUM(constant, name) TRACE_DEFINE_ENUM(constant);
+VBG_REASONS(VBG_TRACE_ENUM)
+TRACE_DEFINE_ENUM(VBG_S_FALLBACK_SELF);
+TRACE_DEFINE_ENUM(VBG_S_FALLBACK_GONE);
+TRACE_DEFINE_ENUM(VBG_S_FALLBACK_STATUS);
+
+#define VBG_TRACE_SYMBOL(constant, name) { constant, name },
+#define vbg_show_reason(r)						\
+	__print_symbolic(r, VBG_REASONS(VBG_TRACE_SYMBOL) { -1, "?" })
+#define vbg_show_fallback(w)						\
+	__print_symbolic(w, { VBG_S_FALLBACK_SELF, "self" },		\
+			 { VBG_S_FALLBACK_GONE, "gone" },		\
+			 { VBG_S_FALLBACK_STATUS, "status" })
+
 /* Registration of the shared area: ret is the host's answer. */
 TRACE_EVENT(vb_guest_register,
 	TP_PROTO(u64 cookie, u32 pages, long ret),
@@ -25,7 +42,7 @@ TRACE_EVENT(vb_guest_register,
 		  __entry->pages, __entry->ret)
 );
 
-/* The shared area is dead (why: enum vbg_stat), steal time takes over. */
+/* The shared area is dead, steal time takes over. */
 TRACE_EVENT(vb_guest_fallback,
 	TP_PROTO(int cpu, int why),
 	TP_ARGS(cpu, why),
@@ -37,7 +54,8 @@ TRACE_EVENT(vb_guest_fallback,
 		__entry->cpu = cpu;
 		__entry->why = why;
 	),
-	TP_printk("cpu=%d why=%d", __entry->cpu, __entry->why)
+	TP_printk("cpu=%d why=%s", __entry->cpu,
+		  vbg_show_fallback(__entry->why))
 );
 
 /* State change as the vCPU itself sees it: back after so many ns. */
@@ -58,7 +76,7 @@ TRACE_EVENT(vb_guest_back,
 		  __entry->away_ns, __entry->stayed_ns)
 );
 
-/* reason: enum vbg_reason; observe: decided but not done. */
+/* from == to: it stays; observe: decided but not done. */
 TRACE_EVENT(vb_guest_decision,
 	TP_PROTO(u32 irq, int from, int to, int reason, u64 saved_ns,
 		 bool observe),
@@ -79,9 +97,10 @@ TRACE_EVENT(vb_guest_decision,
 		__entry->saved_ns = saved_ns;
 		__entry->observe = observe;
 	),
-	TP_printk("irq=%u %d -> %d reason=%d saved_ns=%llu observe=%d",
-		  __entry->irq, __entry->from, __entry->to, __entry->reason,
-		  __entry->saved_ns, __entry->observe)
+	TP_printk("irq=%u %d -> %d reason=%s saved_ns=%llu observe=%d",
+		  __entry->irq, __entry->from, __entry->to,
+		  vbg_show_reason(__entry->reason), __entry->saved_ns,
+		  __entry->observe)
 );
 
 TRACE_EVENT(vb_guest_move,

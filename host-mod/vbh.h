@@ -35,12 +35,14 @@ struct vbh_reg {
 	struct vb_area_layout layout;
 	struct page **pages;
 	struct mm_struct *mm;		/* pinned_vm is charged here */
+	pid_t pid;			/* of the VMM, for traces */
 };
 
 /* A request between the hypercall and the work item. */
 struct vbh_request {
 	struct vb_area_layout layout;
 	struct mm_struct *mm;		/* mmgrab()ed */
+	pid_t pid;			/* of the VMM, for traces */
 	union {
 		struct vb_header hdr;	/* private copy, then overwritten by */
 		unsigned long hva[VB_MAX_AREA_PAGES];

@@ -120,7 +120,8 @@ struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err)
 	reg->hdr->host_abi_version = VB_ABI_VERSION;
 	reg->hdr->host_tsc_khz = tsc_khz;
 	reg->hdr->host_features = VB_HF_RUN_STATE;
-	trace_vb_host_area(l->cookie, l->nr_pages, 1, 0);
+	reg->pid = req->pid;
+	trace_vb_host_area(req->pid, l->cookie, l->nr_pages, 1, 0);
 	*err = 0;
 	return reg;
 
@@ -133,7 +134,7 @@ err_free_pages:
 err_free_reg:
 	kfree(reg);
 err_trace:
-	trace_vb_host_area(l->cookie, l->nr_pages, 1, *err);
+	trace_vb_host_area(req->pid, l->cookie, l->nr_pages, 1, *err);
 	return NULL;
 }
 
@@ -153,7 +154,7 @@ void vbh_area_release(struct vbh_reg *reg, bool tell_guest)
 		/* Nobody runs any more, then: it is over. */
 		smp_store_release(&reg->hdr->host_status, VB_HOST_GONE);
 	}
-	trace_vb_host_area(reg->layout.cookie, nr, 0, 0);
+	trace_vb_host_area(reg->pid, reg->layout.cookie, nr, 0, 0);
 	vunmap(reg->hdr);
 	vbh_unpin(reg->pages, nr, reg->mm);
 	mmdrop(reg->mm);

@@ -189,6 +189,7 @@ static long vbh_op_register(struct kvm_vcpu *vcpu, u64 gpa, u64 version,
 		goto out_free;
 	mmgrab(kvm->mm);
 	req->mm = kvm->mm;
+	req->pid = vm->pid;
 
 	raw_spin_lock_irqsave(&vbh_lock, flags);
 	if (vm->dying || vm->request || vm->old_reg ||

@@ -58,22 +58,25 @@ TRACE_EVENT(vb_host_hypercall,
 
 /* An area was mapped (active 1) or let go (active 0). */
 TRACE_EVENT(vb_host_area,
-	TP_PROTO(u64 cookie, u32 pages, int active, int err),
-	TP_ARGS(cookie, pages, active, err),
+	TP_PROTO(int pid, u64 cookie, u32 pages, int active, int err),
+	TP_ARGS(pid, cookie, pages, active, err),
 	TP_STRUCT__entry(
+		__field(int, pid)
 		__field(u64, cookie)
 		__field(u32, pages)
 		__field(int, active)
 		__field(int, err)
 	),
 	TP_fast_assign(
+		__entry->pid = pid;
 		__entry->cookie = cookie;
 		__entry->pages = pages;
 		__entry->active = active;
 		__entry->err = err;
 	),
-	TP_printk("cookie=%#llx pages=%u active=%d err=%d", __entry->cookie,
-		  __entry->pages, __entry->active, __entry->err)
+	TP_printk("vm=%d cookie=%#llx pages=%u active=%d err=%d",
+		  __entry->pid, __entry->cookie, __entry->pages,
+		  __entry->active, __entry->err)
 );
 
 #endif /* _VBH_TRACE_H */
