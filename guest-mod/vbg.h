@@ -7,7 +7,8 @@
  *	vbg_steal.c	  KVM's steal-time record (no host module needed)
  *	vbg_irqs.c	which interrupts are ours (virtio queues), hot plug
  *	vbg_load.c	tracepoints: interrupt load, absences, when to look
- *	vbg_decide.c	Algorithm 1 and the two policies
+ *	vbg_decide.c	looking at all interrupts, deciding, applying
+ *	vbg_policy.c	Algorithm 1 and the two policies
  *	vbg_move.c	irq_set_affinity, the direct way
  *	vbg_debugfs.c	what a person sees
  *
@@ -20,6 +21,7 @@
 #ifndef _VBG_H
 #define _VBG_H
 
+#include <linux/cache.h>
 #include <linux/cpumask.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
@@ -65,8 +67,9 @@ struct vbg_cpu {
 	u64 nr_absences;
 	struct vb_decay lost_us2;	/* sum of squared absences, us^2, long */
 
-	bool idle;			/* in the idle loop's cpu_idle window */
-	u64 looks;			/* how often the state was read */
+	bool idle;			/* halted, as far as the idle loop goes */
+	u64 next_look;			/* local_clock(): not before */
+	int look_from;			/* where in the table the next begins */
 };
 
 DECLARE_PER_CPU(struct vbg_cpu, vbg_cpus);
@@ -100,6 +103,8 @@ static inline bool vbg_cpu_running(int cpu)
 
 int vbg_page_init(void);
 void vbg_page_exit(void);
+int vbg_page_pm_init(void);
+void vbg_page_pm_exit(void);
 bool vbg_page_active(void);
 bool vbg_page_state(int cpu, u32 *state, u64 *episode);
 bool vbg_page_since_ns(int cpu, u64 *ns);
@@ -107,7 +112,6 @@ bool vbg_page_stolen_ns(int cpu, u64 *ns, u64 *clock);
 void vbg_page_check_self(int cpu);
 void vbg_page_publish_load(int cpu, u64 load_ns);
 void vbg_page_work(void);
-void vbg_maintain_stop(void);
 int vbg_page_status(void);
 int vbg_page_slot(int cpu);
 
@@ -174,14 +178,22 @@ struct vbg_irq {
 	bool shared;		/* one vector for all queues of the device */
 	enum vbg_why_fixed fixed;
 
-	unsigned long busy;	/* bit 0: somebody decides or moves */
+	bool restricted;	/* admin's mask binds us; under the busy bit */
+	cpumask_var_t mask;	/* affinity mask when last looked; busy bit */
+
+	/*
+	 * Read by every CPU at every look, written by the one that decides,
+	 * under the busy bit.
+	 */
+	int cpu ____cacheline_aligned_in_smp;	/* where we believe it is */
+	u64 next_look;		/* when the holder runs: next evaluation */
+	u64 next_rescue;	/* when it does not: the same, for ... */
+	u64 judged_episode;	/* ... this absence */
+
+	unsigned long busy ____cacheline_aligned_in_smp; /* bit 0: a decision */
 	/* below: under the busy bit */
 	int home;		/* CPU at adoption, or where a foreign move put it */
-	int cpu;		/* where we believe it is */
-	bool restricted;	/* admin's mask binds us */
-	cpumask_var_t mask;	/* affinity mask when last looked */
 	u64 backoff_until;	/* local_clock() */
-	u64 next_look;		/* when the holder runs: next evaluation */
 	u64 next_steer;		/* long-lived decisions: not before */
 	u64 next_balance;	/* moves by load under policy=cost: not before */
 	u64 tried_episode;
@@ -191,17 +203,17 @@ struct vbg_irq {
 	u64 busy_episode;
 	u64 last_cost, last_saved;
 	u32 injected_since;	/* since irqs_unhandled was last put right */
+	u64 count[VBG_NR_COUNTS];
+	u64 decisions[VBG_NR_REASONS];
+	enum vbg_reason last_reason;
 
 	/* updated where the interrupt is handled */
-	u64 handled, hard_ns;
+	u64 handled ____cacheline_aligned_in_smp;
+	u64 hard_ns;
 	atomic64_t soft_ns;
 	struct vb_decay load;		/* short window */
 	struct vb_decay load_long;
 	struct vb_decay arrivals;	/* short window */
-
-	u64 count[VBG_NR_COUNTS];
-	u64 decisions[VBG_NR_REASONS];
-	enum vbg_reason last_reason;
 };
 
 struct vbg_table {
@@ -224,18 +236,21 @@ bool vbg_irq_mask_changed(struct vbg_irq *i);
 
 /* ---- decisions (vbg_decide.c) ---- */
 
-void vbg_look(int cpu);
+void vbg_look(struct vbg_cpu *c, int cpu);
 void vbg_decide_slow(void);
+extern const char * const vbg_reason_names[VBG_NR_REASONS];
+
+/* ---- measures that policies use (vbg_policy.c) ---- */
+
 u64 vbg_cpu_wait_ns(int cpu, u64 now);
 u64 vbg_cpu_load_ns(int cpu, u64 now);
 u64 vbg_cpu_load_long_ns(int cpu, u64 now);
-extern const char * const vbg_reason_names[VBG_NR_REASONS];
 
 /* ---- moves (vbg_move.c) ---- */
 
 int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns);
 int vbg_irq_where(struct vbg_irq *i, bool *pending);
-void vbg_move_restore(struct vbg_irq *i);
+void vbg_move_restore(const struct vbg_table *t);
 u64 vbg_move_cost(void);
 void vbg_move_age_cost(void);
 void vbg_move_fix_unhandled(struct vbg_irq *i);
@@ -244,6 +259,8 @@ void vbg_move_counts(u64 *nr, u64 *sum_ns, u64 *max_ns);
 /* ---- maintenance (vbg_main.c) ---- */
 
 void vbg_maintain_soon(void);
+void vbg_maintain_start(void);
+void vbg_maintain_stop(void);
 
 /* ---- statistics ---- */
 

@@ -229,8 +229,28 @@ static const char *vbg_device_kind(struct pci_dev *pdev)
 
 struct vbg_scan {
 	struct vbg_table *new;
-	int max;
+	int max;		/* room in @new */
 };
+
+static struct vbg_table *vbg_table_grow(struct vbg_table *t, int max)
+{
+	return krealloc(t, struct_size(t, irqs, max), GFP_KERNEL);
+}
+
+static bool vbg_scan_add(struct vbg_scan *s, struct vbg_irq *i)
+{
+	struct vbg_table *t;
+
+	if (s->new->nr == s->max) {
+		t = vbg_table_grow(s->new, 2 * s->max);
+		if (!t)
+			return false;
+		s->new = t;
+		s->max *= 2;
+	}
+	s->new->irqs[s->new->nr++] = i;
+	return true;
+}
 
 static struct vbg_irq *vbg_adopt(unsigned int irq, const struct vbg_seen *seen,
 				 const char *kind, const struct cpumask *mask,
@@ -257,13 +277,11 @@ static struct vbg_irq *vbg_adopt(unsigned int irq, const struct vbg_seen *seen,
 	i->tried_cpu = -1;
 	i->before_cpu = -1;
 	i->busy_cpu = -1;
+	if (i->fixed)
+		i->last_reason = VBG_R_FIXED;
+	/* Not all of them in one interrupt. */
+	i->next_steer = local_clock() + (irq % 64) * (NSEC_PER_SEC / 64);
 	return i;
-}
-
-/* Vectors that the device's table has room for; 0 without MSI-X. */
-static int vbg_nr_vectors(struct pci_dev *pdev)
-{
-	return pdev->msix_enabled ? max(pci_msix_vec_count(pdev), 0) : 0;
 }
 
 static void vbg_scan_device(struct vbg_scan *s, struct pci_dev *pdev)
@@ -273,24 +291,27 @@ static void vbg_scan_device(struct vbg_scan *s, struct pci_dev *pdev)
 	const char *kind;
 	int n, irq;
 
-	kind = vbg_device_kind(pdev);
+	kind = pdev->msix_enabled ? vbg_device_kind(pdev) : NULL;
 	if (!kind || !alloc_cpumask_var(&mask, GFP_KERNEL))
 		return;
-	for (n = 0; n < vbg_nr_vectors(pdev); n++) {
-		struct vbg_irq *i;
+	/*
+	 * Vectors are handed out from 0 on. The size of the device's table is
+	 * not asked for: that would be an exit into the VMM once a second.
+	 */
+	for (n = 0; (irq = pci_irq_vector(pdev, n)) > 0; n++) {
+		struct vbg_irq *i, *known;
 		bool unrestricted;
 
-		irq = pci_irq_vector(pdev, n);
-		if (irq <= 0 || s->new->nr == s->max)
-			break;
 		if (!vbg_inspect(irq, &seen, mask, &unrestricted))
 			continue;
-		i = vbg_irq_find(irq);
-		if (!i || i->dev_id != seen.dev_id ||
-		    strcmp(i->name, seen.name))
+		known = vbg_irq_find(irq);
+		if (known && known->dev_id == seen.dev_id &&
+		    !strcmp(known->name, seen.name))
+			i = known;
+		else
 			i = vbg_adopt(irq, &seen, kind, mask, unrestricted);
-		if (i)
-			s->new->irqs[s->new->nr++] = i;
+		if (i && !vbg_scan_add(s, i) && i != known)
+			vbg_irq_free(i);
 	}
 	free_cpumask_var(mask);
 }
@@ -348,15 +369,14 @@ static void vbg_scan_locked(const struct device *leaving)
 	struct vbg_table *old = rcu_dereference_protected(vbg_table,
 					lockdep_is_held(&vbg_irqs_mutex));
 	struct pci_dev *pdev = NULL;
-	struct vbg_scan s = {};
+	struct vbg_scan s = { .max = 32 };
 	bool same, incomplete = false;
 	int n;
 
-	while ((pdev = pci_get_device(VBG_PCI_VENDOR, PCI_ANY_ID, pdev)))
-		s.max += vbg_nr_vectors(pdev);
-	s.new = kzalloc(struct_size(s.new, irqs, s.max), GFP_KERNEL);
+	s.new = vbg_table_grow(NULL, s.max);
 	if (!s.new)
 		return;
+	s.new->nr = 0;
 	/* A device that came in between is found by its own event. */
 	while ((pdev = pci_get_device(VBG_PCI_VENDOR, PCI_ANY_ID, pdev))) {
 		if (&pdev->dev == leaving)
@@ -430,14 +450,13 @@ int vbg_irqs_init(void)
 void vbg_irqs_exit(void)
 {
 	struct vbg_table *t;
-	int n;
 
 	bus_unregister_notifier(&pci_bus_type, &vbg_pci_nb);
 	mutex_lock(&vbg_irqs_mutex);
 	t = rcu_dereference_protected(vbg_table,
 				      lockdep_is_held(&vbg_irqs_mutex));
-	for (n = 0; t && n < t->nr; n++)
-		vbg_move_restore(t->irqs[n]);
+	if (t)
+		vbg_move_restore(t);
 	vbg_table_install(NULL);
 	mutex_unlock(&vbg_irqs_mutex);
 	xa_destroy(&vbg_xa);

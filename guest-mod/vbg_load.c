@@ -11,6 +11,10 @@
  * last on the CPU: it is the one that raised it, but for the rare case of two
  * devices in one pass.
  *
+ * Device interrupts and the local timer count as hard interrupts; interrupts
+ * between CPUs (rescheduling, function calls) are not measured: that would
+ * take two more probes on each of the busiest vectors.
+ *
  * The tracepoints are not exported: they are found by name. The canaries at
  * the end break the build when a prototype changes.
  */
@@ -111,7 +115,7 @@ static void vbg_on_interrupt(struct vbg_cpu *c, int cpu, u64 now)
 {
 	vbg_page_check_self(cpu);
 	vbg_note_absence(c, cpu, now);
-	vbg_look(cpu);
+	vbg_look(c, cpu);
 	/* Our own time, moves included, is nobody's interrupt load. */
 	c->look_ns += vbg_busy_ns(now, local_clock(), c->stolen_seen,
 				  vbg_stolen_ns(cpu));
@@ -119,43 +123,52 @@ static void vbg_on_interrupt(struct vbg_cpu *c, int cpu, u64 now)
 
 /* ---- tracepoints; preemption is disabled in all of them ---- */
 
-static void vbg_irq_entry(void *data, int irq, struct irqaction *action)
+/* Hard interrupts do not nest: one start for both kinds. */
+static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 {
-	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
-	int cpu = smp_processor_id();
-	u64 now = local_clock();
-	struct vbg_irq *i = vbg_irq_find(irq);
-
-	if (i) {
-		vbg_stat_inc(VBG_S_DEVICE_IRQS);
-		vb_decay_add(&i->arrivals, VB_DECAY_SHORT, now, 1);
-		i->handled++;
-		c->last_irq = irq;
-		vbg_on_interrupt(c, cpu, now);
-	}
+	vbg_on_interrupt(c, cpu, now);
 	/* After the decision: a move is not the handler's time. */
 	c->hard_stolen = vbg_stolen_ns(cpu);
-	c->hard_since = i ? local_clock() : now;
+	c->hard_since = local_clock();
 }
 
-static void vbg_irq_exit(void *data, int irq, struct irqaction *action,
-			 int ret)
+static u64 vbg_hard_end(struct vbg_cpu *c, int cpu, u64 now)
 {
-	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
-	int cpu = smp_processor_id();
-	u64 now = local_clock();
-	struct vbg_irq *i;
 	u64 ns;
 
 	if (!c->hard_since)
-		return;		/* we came in the middle of it */
+		return 0;	/* we came in the middle of it */
 	ns = vbg_busy_ns(c->hard_since, now, c->hard_stolen,
 			 vbg_stolen_ns(cpu));
 	c->hard_since = 0;
 	c->hard_ns += ns;
 	c->hard_count++;
 	vbg_add_load(&c->load, &c->load_long, now, ns);
-	i = vbg_irq_find(irq);
+	return ns;
+}
+
+static void vbg_irq_entry(void *data, int irq, struct irqaction *action)
+{
+	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
+	u64 now = local_clock();
+	struct vbg_irq *i = vbg_irq_find(irq);
+
+	vbg_stat_inc(VBG_S_DEVICE_IRQS);
+	if (i) {
+		vb_decay_add(&i->arrivals, VB_DECAY_SHORT, now, 1);
+		i->handled++;
+		c->last_irq = irq;
+	}
+	vbg_hard_begin(c, smp_processor_id(), now);
+}
+
+static void vbg_irq_exit(void *data, int irq, struct irqaction *action,
+			 int ret)
+{
+	u64 now = local_clock();
+	u64 ns = vbg_hard_end(this_cpu_ptr(&vbg_cpus), smp_processor_id(), now);
+	struct vbg_irq *i = vbg_irq_find(irq);
+
 	if (i) {
 		i->hard_ns += ns;
 		vbg_add_load(&i->load, &i->load_long, now, ns);
@@ -218,12 +231,20 @@ static void vbg_timer_entry(void *data, int vector)
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 
 	vbg_stat_inc(VBG_S_TICKS);
-	vbg_on_interrupt(c, smp_processor_id(), local_clock());
+	vbg_hard_begin(c, smp_processor_id(), local_clock());
 }
 
+static void vbg_timer_exit(void *data, int vector)
+{
+	vbg_hard_end(this_cpu_ptr(&vbg_cpus), smp_processor_id(),
+		     local_clock());
+}
+
+/* State 0 polls (idle=poll, haltpoll): it wants its CPU like any busy loop. */
 static void vbg_cpu_idle(void *data, unsigned int state, unsigned int cpu)
 {
-	WRITE_ONCE(per_cpu(vbg_cpus, cpu).idle, state != PWR_EVENT_EXIT);
+	WRITE_ONCE(per_cpu(vbg_cpus, cpu).idle,
+		   state != PWR_EVENT_EXIT && state);
 }
 
 static struct {
@@ -237,6 +258,7 @@ static struct {
 	{ "softirq_entry", vbg_softirq_entry },
 	{ "softirq_exit", vbg_softirq_exit },
 	{ "local_timer_entry", vbg_timer_entry },
+	{ "local_timer_exit", vbg_timer_exit },
 	{ "cpu_idle", vbg_cpu_idle },
 };
 
@@ -247,6 +269,7 @@ static void __maybe_unused vbg_canaries(void)
 	check_trace_callback_type_softirq_entry(vbg_softirq_entry);
 	check_trace_callback_type_softirq_exit(vbg_softirq_exit);
 	check_trace_callback_type_local_timer_entry(vbg_timer_entry);
+	check_trace_callback_type_local_timer_exit(vbg_timer_exit);
 	check_trace_callback_type_cpu_idle(vbg_cpu_idle);
 }
 

@@ -86,6 +86,9 @@ void vbg_maintain_soon(void)
 
 static void vbg_maintain(struct work_struct *work)
 {
+	/* Kicked by who had passed the check in vbg_maintain_soon() before. */
+	if (!READ_ONCE(vbg_running))
+		return;
 	vbg_page_work();
 	vbg_irqs_rescan();
 	mutex_lock(&vbg_irqs_mutex);
@@ -95,7 +98,8 @@ static void vbg_maintain(struct work_struct *work)
 		schedule_delayed_work(&vbg_work, HZ);
 }
 
-static void vbg_maintain_start(void)
+/* Context: process, sleeps. */
+void vbg_maintain_start(void)
 {
 	WRITE_ONCE(vbg_running, true);
 	/* First round now: when insmod returns, the state is what it will be. */
@@ -145,6 +149,9 @@ static int __init vbg_init(void)
 	err = vbg_load_init();
 	if (err)
 		goto err_maintain;
+	err = vbg_page_pm_init();
+	if (err)
+		goto err_load;
 	vbg_debugfs_init();
 	pr_info("version %s, ABI %d: run states from %s, policy %s%s\n",
 		VB_VERSION, VB_ABI_VERSION, vbg_state_source(),
@@ -152,6 +159,8 @@ static int __init vbg_init(void)
 		vbg_observe ? ", observing only" : "");
 	return 0;
 
+err_load:
+	vbg_load_exit();
 err_maintain:
 	vbg_maintain_stop();
 	vbg_irqs_exit();
@@ -166,6 +175,7 @@ err_cpuhp:
 static void __exit vbg_exit(void)
 {
 	vbg_debugfs_exit();
+	vbg_page_pm_exit();
 	vbg_load_exit();
 	vbg_maintain_stop();
 	vbg_irqs_exit();

@@ -17,13 +17,14 @@
  *    changed, only the effective CPU: undoing a move leaves no trace.
  *  - -EBUSY: the old vCPU has not run its vector clean-up since the last move.
  *  - An MSI that the old vCPU has latched already stays there; interrupting
- *    the new CPU once (irq_inject_interrupt) makes it look at the queue.
+ *    the new CPU once (irq_retrigger) makes it look at the queue.
  */
 #include <linux/cpu.h>
 #include <linux/delay.h>
 #include <linux/interrupt.h>
 #include <linux/irq.h>
 #include <linux/irqdesc.h>
+#include <linux/jiffies.h>
 #include <linux/sched/clock.h>
 
 #include "vbg.h"
@@ -128,6 +129,8 @@ static int vbg_move_locked(struct irq_desc *desc, int target)
 	bool reserve = irqd_can_reserve(d);
 	int ret;
 
+	lockdep_assert_held(&desc->lock);
+
 	if (reserve)
 		irqd_clr_can_reserve(d);
 	if (chip->irq_mask)
@@ -138,6 +141,19 @@ static int vbg_move_locked(struct irq_desc *desc, int target)
 	if (reserve)
 		irqd_set_can_reserve(d);
 	return ret < 0 ? ret : 0;
+}
+
+/*
+ * Make the new CPU look at the queue. An interrupt that is being handled
+ * needs no second one, which would only find it in progress.
+ */
+static bool vbg_retrigger(struct irq_desc *desc)
+{
+	struct irq_data *d = &desc->irq_data;
+
+	lockdep_assert_held(&desc->lock);
+	return !irqd_irq_inprogress(d) && d->chip->irq_retrigger &&
+	       d->chip->irq_retrigger(d) > 0;
 }
 
 /**
@@ -157,6 +173,7 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 {
 	struct irq_data *d = irq_get_irq_data(i->irq);
 	struct irq_desc *desc;
+	bool injected = false;
 	unsigned long flags;
 	u64 start;
 	int err, from = i->cpu;
@@ -175,6 +192,8 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 	err = vbg_move_check(i, desc);
 	if (!err)
 		err = vbg_move_locked(desc, target);
+	if (!err)
+		injected = vbg_retrigger(desc);
 	*cost_ns = local_clock() - start;
 	raw_spin_unlock_irqrestore(&desc->lock, flags);
 
@@ -185,7 +204,7 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 		i->busy_cpu = -1;
 		i->cpu = vbg_irq_where(i, NULL);
 		vbg_cost_account(*cost_ns);
-		if (!irq_inject_interrupt(i->irq)) {
+		if (injected) {
 			i->count[VBG_C_INJECTED]++;
 			WRITE_ONCE(i->injected_since, i->injected_since + 1);
 		}
@@ -239,38 +258,57 @@ void vbg_move_fix_unhandled(struct vbg_irq *i)
 	rcu_read_unlock();
 }
 
-/**
- * vbg_move_restore() - put an interrupt back to where it was adopted
- * @i: interrupt; nobody else decides any more
- *
- * -EBUSY ends when the old vCPU has run its clean-up, which under
- * overcommitment takes some host rotations.
- * Context: process, sleeps.
- */
-void vbg_move_restore(struct vbg_irq *i)
+static int vbg_restore_one(struct vbg_irq *i)
 {
-	int tries, err = -EAGAIN;
+	int err = 0;
 	u64 cost;
 
-	for (tries = 0; tries < 250; tries++) {
-		cpus_read_lock();
-		preempt_disable();
-		rcu_read_lock();
-		/* Foreign moves stay; so does what never moved. */
-		if (i->fixed || i->cpu == i->home || !cpu_online(i->home) ||
-		    vbg_irq_where(i, NULL) != i->cpu)
-			err = 0;
-		else
-			err = vbg_move(i, i->home, &cost);
-		rcu_read_unlock();
-		preempt_enable();
-		cpus_read_unlock();
-		if (err != -EBUSY && err != -EAGAIN)
-			break;
-		msleep(20);
+	cpus_read_lock();
+	preempt_disable();
+	rcu_read_lock();
+	/* Foreign moves stay; so does what never moved. */
+	if (!i->fixed && i->cpu != i->home && cpu_online(i->home) &&
+	    vbg_irq_where(i, NULL) == i->cpu)
+		err = vbg_move(i, i->home, &cost);
+	rcu_read_unlock();
+	preempt_enable();
+	cpus_read_unlock();
+	return err;
+}
+
+static bool vbg_restore_again(int err)
+{
+	return err == -EBUSY || err == -EAGAIN;
+}
+
+/**
+ * vbg_move_restore() - put interrupts back to where they were adopted
+ * @t: all of them; nobody decides any more
+ *
+ * -EBUSY ends when the old vCPU has run its clean-up, which under
+ * overcommitment takes some host rotations: in rounds over all of them, for
+ * five seconds together.
+ * Context: process, sleeps.
+ */
+void vbg_move_restore(const struct vbg_table *t)
+{
+	unsigned long end = jiffies + 5 * HZ;
+	bool again;
+	int n, err;
+
+	do {
+		again = false;
+		for (n = 0; n < t->nr; n++)
+			again |= vbg_restore_again(vbg_restore_one(t->irqs[n]));
+		if (again)
+			msleep(20);
+	} while (again && time_before(jiffies, end));
+
+	for (n = 0; n < t->nr; n++) {
+		err = vbg_restore_one(t->irqs[n]);
+		vbg_move_fix_unhandled(t->irqs[n]);
+		if (err && err != -ENOENT && err != -ESTALE)
+			pr_warn("irq %u stays on CPU %d: error %d\n",
+				t->irqs[n]->irq, t->irqs[n]->cpu, err);
 	}
-	vbg_move_fix_unhandled(i);
-	if (err && err != -ENOENT && err != -ESTALE)
-		pr_warn("irq %u stays on CPU %d: error %d\n", i->irq, i->cpu,
-			err);
 }

@@ -21,6 +21,7 @@
 #include <linux/random.h>
 #include <linux/reboot.h>
 #include <linux/slab.h>
+#include <linux/suspend.h>
 #include <linux/vmalloc.h>
 #include <asm/smp.h>
 #include <asm/tsc.h>
@@ -242,22 +243,40 @@ err_free:
 
 /* ---- work item ---- */
 
+static bool vbg_slot_is_cpu(const struct vbg_area *a, u32 slot, int cpu)
+{
+	/* Pairs with the host's release: apic_id is there. */
+	return smp_load_acquire(&a->host[slot].flags) & VB_VCPU_F_VALID &&
+	       a->host[slot].apic_id == cpu_physical_id(cpu);
+}
+
+static int vbg_find_slot(const struct vbg_area *a, u32 nr, int cpu)
+{
+	u32 slot;
+
+	/* Mostly they are numbered alike. */
+	if (cpu < nr && vbg_slot_is_cpu(a, cpu, cpu))
+		return cpu;
+	for (slot = 0; slot < nr; slot++)
+		if (vbg_slot_is_cpu(a, slot, cpu))
+			return slot;
+	return -1;
+}
+
 /* Which slot is which CPU: again and again, CPUs and vCPUs can be plugged. */
 static void vbg_area_map_cpus(struct vbg_area *a)
 {
-	u32 slot, nr = min(READ_ONCE(a->hdr->nr_vcpus), a->nr_slots);
-	int cpu;
+	u32 nr = min(READ_ONCE(a->hdr->nr_vcpus), a->nr_slots);
+	int cpu, slot;
 
-	for (slot = 0; slot < nr; slot++) {
-		/* Pairs with the host's release: apic_id is there. */
-		if (!(smp_load_acquire(&a->host[slot].flags) & VB_VCPU_F_VALID))
-			continue;
-		for_each_possible_cpu(cpu) {
-			if (cpu_physical_id(cpu) != a->host[slot].apic_id)
-				continue;
-			WRITE_ONCE(a->slot[cpu], slot);
-			break;
-		}
+	for_each_possible_cpu(cpu) {
+		slot = a->slot[cpu];
+		if (!cpu_present(cpu))
+			slot = -1;
+		else if (slot < 0 || !vbg_slot_is_cpu(a, slot, cpu))
+			slot = vbg_find_slot(a, nr, cpu);
+		WRITE_ONCE(a->slot[cpu], slot);
+		cond_resched();
 	}
 }
 
@@ -364,6 +383,7 @@ static int vbg_try_register(void)
  */
 void vbg_page_work(void)
 {
+	struct vbg_area *a;
 	long ret;
 
 	if (vbg_source == VBG_SOURCE_STEAL || READ_ONCE(vbg_leaving))
@@ -378,11 +398,13 @@ void vbg_page_work(void)
 	if (vbg_page_active())
 		return;
 	if (vbg_area) {
+		a = vbg_area;
 		pr_info("host's vbalance is gone: run states from %s\n",
 			vbg_state_source());
 		synchronize_rcu();
-		vbg_area_drop(vbg_area);
-		vbg_area = NULL;
+		/* A panic meanwhile finds nothing to say good-bye to. */
+		WRITE_ONCE(vbg_area, NULL);
+		vbg_area_drop(a);
 		vbg_retry_s = 1;
 		vbg_next_try = jiffies + HZ;
 	}
@@ -417,20 +439,51 @@ static void vbg_page_goodbye(void)
 	vbg_call(VB_OP_UNREGISTER, 0, 0, a->cookie);
 }
 
-/* Reboot and kexec. Context: process; no work item after its first line. */
-static int vbg_reboot(struct notifier_block *nb, unsigned long event, void *d)
+/* Context: process; no work item after the first line. */
+static void vbg_page_leave(void)
 {
 	u64 cookie;
 
 	vbg_maintain_stop();
+	RCU_INIT_POINTER(vbg_active, NULL);
 	cookie = vbg_area ? vbg_area->cookie : 0;
 	vbg_page_goodbye();
 	if (cookie)
 		vbg_wait_status(cookie, -VB_EAGAIN, VBG_WAIT_MS);
+}
+
+/* Reboot and kexec. */
+static int vbg_reboot(struct notifier_block *nb, unsigned long event, void *d)
+{
+	vbg_page_leave();
 	return NOTIFY_DONE;
 }
 
 static struct notifier_block vbg_reboot_nb = { .notifier_call = vbg_reboot };
+
+/*
+ * Hibernation. The image must not contain an area that the host no longer
+ * knows, and the kernel that restores an image must not leave the host
+ * writing to memory that the image then uses.
+ */
+static int vbg_pm(struct notifier_block *nb, unsigned long event, void *d)
+{
+	switch (event) {
+	case PM_HIBERNATION_PREPARE:
+	case PM_RESTORE_PREPARE:
+		vbg_page_leave();
+		break;
+	case PM_POST_HIBERNATION:
+	case PM_POST_RESTORE:
+		/* The work item drops the old area first. */
+		WRITE_ONCE(vbg_leaving, false);
+		vbg_maintain_start();
+		break;
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block vbg_pm_nb = { .notifier_call = vbg_pm };
 
 /* Context: any, other CPUs are stopped. */
 static int vbg_panic(struct notifier_block *nb, unsigned long event, void *d)
@@ -452,8 +505,24 @@ int vbg_page_init(void)
 	err = atomic_notifier_chain_register(&panic_notifier_list,
 					     &vbg_panic_nb);
 	if (err)
-		unregister_reboot_notifier(&vbg_reboot_nb);
+		goto err_reboot;
+	return 0;
+
+err_reboot:
+	unregister_reboot_notifier(&vbg_reboot_nb);
 	return err;
+}
+
+/* From here on hibernation can stop and start the maintenance. */
+int vbg_page_pm_init(void)
+{
+	return register_pm_notifier(&vbg_pm_nb);
+}
+
+/* Before the maintenance is stopped for good. */
+void vbg_page_pm_exit(void)
+{
+	unregister_pm_notifier(&vbg_pm_nb);
 }
 
 /* After the maintenance work item and the tracepoints are off. */

@@ -15,8 +15,7 @@
  * Pages that the guest wrote a moment ago are present and writable. What is
  * not (swapped out since, ballooned away) is refused instead of faulted in:
  * a fault could wait for a user-space handler of the VMM for ever, and this
- * work item serves all VMs. FOLL_LONGTERM also refuses memory that must not
- * be pinned (file-backed on a real file system).
+ * work item serves all VMs.
  */
 #define VBH_PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM | FOLL_NOFAULT)
 
@@ -37,6 +36,18 @@ static bool vbh_same_pages(const struct vbh_request *req, struct page **pages)
 	return true;
 }
 
+/*
+ * Memory of a file on a real file system must not be written behind the file
+ * system's back. FOLL_LONGTERM refuses it on newer kernels (6.5 on), not on
+ * all that we run on.
+ */
+static bool vbh_may_pin(struct page *page)
+{
+	struct folio *folio = page_folio(page);
+
+	return folio_test_swapbacked(folio) || folio_test_hugetlb(folio);
+}
+
 static int vbh_pin(const struct vbh_request *req, struct page **pages)
 {
 	u32 i, nr = req->layout.nr_pages;
@@ -51,9 +62,15 @@ static int vbh_pin(const struct vbh_request *req, struct page **pages)
 			err = -VB_EFAULT;
 			break;
 		}
+		if (!vbh_may_pin(pages[i])) {
+			i++;
+			err = -VB_EFAULT;
+			break;
+		}
 	}
 	kthread_unuse_mm(req->mm);
-	mmput(req->mm);
+	/* Not the one to tear down a VMM that died meanwhile. */
+	mmput_async(req->mm);
 	if (!err && !vbh_same_pages(req, pages))
 		err = -VB_EFAULT;
 	if (err)
@@ -149,11 +166,14 @@ void vbh_area_release(struct vbh_reg *reg, bool tell_guest)
 {
 	u32 nr = reg->layout.nr_pages;
 
+	/* No pause between check and write: the page may get another owner. */
+	preempt_disable();
 	if (tell_guest && READ_ONCE(reg->hdr->cookie) == reg->layout.cookie) {
 		memset(reg->hdr->running, 0, sizeof(reg->hdr->running));
 		/* Nobody runs any more, then: it is over. */
 		smp_store_release(&reg->hdr->host_status, VB_HOST_GONE);
 	}
+	preempt_enable();
 	trace_vb_host_area(reg->pid, reg->layout.cookie, nr, 0, 0);
 	vunmap(reg->hdr);
 	vbh_unpin(reg->pages, nr, reg->mm);

@@ -5,13 +5,15 @@
  * kvm.ko is neither linked against nor kept loaded by us. When it is not
  * there, the hooks wait for it (module notifier); when it goes, they go.
  *
- *	kvm_arch_vcpu_load, kvm_arch_vcpu_put	run states; hot: ftrace_ops,
- *						or kprobes (parameter hook)
+ *	kvm_arch_vcpu_load, kvm_arch_vcpu_put	run states
  *	kvm_arch_vcpu_destroy,
- *	kvm_arch_destroy_vm			lifetime; kprobes
+ *	kvm_arch_destroy_vm			lifetime
  *	kvm_emulate_hypercall			registration; kretprobe
  *
  * The first four belong together: without one of them no state is published.
+ * They are ftrace_ops or kprobes (parameter hook), all by the same mechanism:
+ * one that can be switched off alone (debugfs kprobes/enabled) would leave
+ * objects behind whose end is not seen.
  */
 #include <linux/kprobes.h>
 #include <linux/kvm_host.h>
@@ -21,9 +23,6 @@
 #include "../compat/ftrace_arg.h"
 #include "vbh.h"
 #include "vbh_param.h"
-
-#define VBH_SYM_LOAD	"kvm_arch_vcpu_load"
-#define VBH_SYM_PUT	"kvm_arch_vcpu_put"
 
 struct vbh_feature_state vbh_features[VBH_NR_FEATURES] = {
 	[VBH_F_RUN_STATE] = { "run_state",
@@ -40,131 +39,139 @@ static void vbh_feature_set(enum vbh_feature f, int err, const char *detail)
 	vbh_features[f].detail = detail;
 }
 
-/* ---- run states: ftrace ---- */
-
-/*
- * Both functions are called with preemption disabled, the callbacks inherit
- * it. FTRACE_OPS_FL_PERMANENT: kernel.ftrace_enabled=0 must not silently
- * freeze the states that guests rely on; the sysctl answers -EBUSY while we
- * are loaded.
- */
-static void notrace vbh_ftrace_load(unsigned long ip, unsigned long parent_ip,
-				    struct ftrace_ops *op,
-				    struct ftrace_regs *fregs)
-{
-	vbh_on_load((struct kvm_vcpu *)vb_ftrace_arg(fregs, 0));
-}
-
-static void notrace vbh_ftrace_put(unsigned long ip, unsigned long parent_ip,
-				   struct ftrace_ops *op,
-				   struct ftrace_regs *fregs)
-{
-	vbh_on_put((struct kvm_vcpu *)vb_ftrace_arg(fregs, 0));
-}
-
-static struct ftrace_ops vbh_ops_load;
-static struct ftrace_ops vbh_ops_put;
-
-static int vbh_ftrace_add(struct ftrace_ops *ops, ftrace_func_t func,
-			  char *symbol)
-{
-	int err;
-
-	/* ftrace_free_filter() leaves dangling hashes: never use ops again. */
-	*ops = (struct ftrace_ops) {
-		.func = func,
-		.flags = FTRACE_OPS_FL_PERMANENT,
-	};
-	err = ftrace_set_filter(ops, symbol, strlen(symbol), 1);
-	if (err)
-		return err;
-	err = register_ftrace_function(ops);
-	if (err)
-		ftrace_free_filter(ops);
-	return err;
-}
-
-static void vbh_ftrace_del(struct ftrace_ops *ops)
-{
-	unregister_ftrace_function(ops);
-	ftrace_free_filter(ops);
-}
-
-/* ---- everything else: kprobes ---- */
-
-static int vbh_kp_load(struct kprobe *p, struct pt_regs *regs)
-{
-	vbh_on_load((struct kvm_vcpu *)regs->di);
-	return 0;
-}
-
-static int vbh_kp_put(struct kprobe *p, struct pt_regs *regs)
-{
-	vbh_on_put((struct kvm_vcpu *)regs->di);
-	return 0;
-}
-
-static int vbh_kp_vcpu_destroy(struct kprobe *p, struct pt_regs *regs)
-{
-	vbh_vcpu_destroyed((struct kvm_vcpu *)regs->di);
-	return 0;
-}
-
-static int vbh_kp_vm_destroy(struct kprobe *p, struct pt_regs *regs)
-{
-	vbh_vm_destroyed((struct kvm *)regs->di);
-	return 0;
-}
+/* ---- the four that belong together ---- */
 
 enum {
-	VBH_KP_VCPU_DESTROY,
-	VBH_KP_VM_DESTROY,
-	VBH_KP_LOAD,		/* only with hook=kprobe */
-	VBH_KP_PUT,
-	VBH_NR_KP,
+	/* Lifetime first: an object must never be made that cannot go. */
+	VBH_H_VCPU_DESTROY,
+	VBH_H_VM_DESTROY,
+	VBH_H_PUT,
+	VBH_H_LOAD,
+	VBH_NR_H,
 };
+
+/* By ftrace; preemption is disabled in KVM where it matters (load, put). */
+#define VBH_FTRACE_FN(name, handler, type)				\
+static void notrace vbh_ftrace_##name(unsigned long ip,			\
+				      unsigned long parent_ip,		\
+				      struct ftrace_ops *op,		\
+				      struct ftrace_regs *fregs)	\
+{									\
+	handler((type *)vb_ftrace_arg(fregs, 0));			\
+}
+
+VBH_FTRACE_FN(vcpu_destroy, vbh_vcpu_destroyed, struct kvm_vcpu)
+VBH_FTRACE_FN(vm_destroy, vbh_vm_destroyed, struct kvm)
+VBH_FTRACE_FN(put, vbh_on_put, struct kvm_vcpu)
+VBH_FTRACE_FN(load, vbh_on_load, struct kvm_vcpu)
+
+/* By kprobes. */
+#define VBH_KPROBE_FN(name, handler, type)				\
+static int vbh_kprobe_##name(struct kprobe *p, struct pt_regs *regs)	\
+{									\
+	handler((type *)regs->di);					\
+	return 0;							\
+}
+
+VBH_KPROBE_FN(vcpu_destroy, vbh_vcpu_destroyed, struct kvm_vcpu)
+VBH_KPROBE_FN(vm_destroy, vbh_vm_destroyed, struct kvm)
+VBH_KPROBE_FN(put, vbh_on_put, struct kvm_vcpu)
+VBH_KPROBE_FN(load, vbh_on_load, struct kvm_vcpu)
 
 static const struct {
-	const char *symbol;
-	kprobe_pre_handler_t handler;
-} vbh_kp_def[VBH_NR_KP] = {
-	[VBH_KP_VCPU_DESTROY] = { "kvm_arch_vcpu_destroy",
-				  vbh_kp_vcpu_destroy },
-	[VBH_KP_VM_DESTROY] = { "kvm_arch_destroy_vm", vbh_kp_vm_destroy },
-	[VBH_KP_LOAD] = { VBH_SYM_LOAD, vbh_kp_load },
-	[VBH_KP_PUT] = { VBH_SYM_PUT, vbh_kp_put },
+	char *symbol;
+	ftrace_func_t ftrace;
+	kprobe_pre_handler_t kprobe;
+} vbh_h[VBH_NR_H] = {
+	[VBH_H_VCPU_DESTROY] = { "kvm_arch_vcpu_destroy",
+				 vbh_ftrace_vcpu_destroy,
+				 vbh_kprobe_vcpu_destroy },
+	[VBH_H_VM_DESTROY] = { "kvm_arch_destroy_vm", vbh_ftrace_vm_destroy,
+			       vbh_kprobe_vm_destroy },
+	[VBH_H_PUT] = { "kvm_arch_vcpu_put", vbh_ftrace_put, vbh_kprobe_put },
+	[VBH_H_LOAD] = { "kvm_arch_vcpu_load", vbh_ftrace_load,
+			 vbh_kprobe_load },
 };
 
-static struct kprobe vbh_kp[VBH_NR_KP];
-static bool vbh_kp_on[VBH_NR_KP];
+static struct ftrace_ops vbh_ops[VBH_NR_H];
+static struct kprobe vbh_kp[VBH_NR_H];
+static int vbh_ops_on, vbh_kp_on;	/* how many of them */
 
-static int vbh_kprobe_add(int i)
+static int vbh_ftrace_add(int i)
 {
+	char *symbol = vbh_h[i].symbol;
 	int err;
 
-	/* A kprobe cannot be registered twice without being cleared. */
-	vbh_kp[i] = (struct kprobe) {
-		.symbol_name = vbh_kp_def[i].symbol,
-		.pre_handler = vbh_kp_def[i].handler,
+	/*
+	 * ftrace_free_filter() leaves dangling hashes: never use ops again.
+	 * PERMANENT: kernel.ftrace_enabled=0 must not silently freeze the
+	 * states that guests rely on; the sysctl answers -EBUSY while we are
+	 * loaded.
+	 */
+	vbh_ops[i] = (struct ftrace_ops) {
+		.func = vbh_h[i].ftrace,
+		.flags = FTRACE_OPS_FL_PERMANENT,
 	};
-	err = register_kprobe(&vbh_kp[i]);
-	vbh_kp_on[i] = !err;
+	err = ftrace_set_filter(&vbh_ops[i], symbol, strlen(symbol), 1);
+	if (err)
+		return err;
+	err = register_ftrace_function(&vbh_ops[i]);
+	if (err)
+		ftrace_free_filter(&vbh_ops[i]);
 	return err;
 }
 
-static void vbh_kprobes_del(void)
+/* In reverse: lifetime goes last. */
+static void vbh_ftrace_del_all(void)
 {
-	struct kprobe *on[VBH_NR_KP];
-	int i, n = 0;
-
-	for (i = 0; i < VBH_NR_KP; i++) {
-		if (!vbh_kp_on[i])
-			continue;
-		on[n++] = &vbh_kp[i];
-		vbh_kp_on[i] = false;
+	while (vbh_ops_on) {
+		vbh_ops_on--;
+		unregister_ftrace_function(&vbh_ops[vbh_ops_on]);
+		ftrace_free_filter(&vbh_ops[vbh_ops_on]);
 	}
-	if (n)
-		unregister_kprobes(on, n);	/* waits for the handlers */
+}
+
+static int vbh_ftrace_add_all(const char **missing)
+{
+	int err;
+
+	while (vbh_ops_on < VBH_NR_H) {
+		*missing = vbh_h[vbh_ops_on].symbol;
+		err = vbh_ftrace_add(vbh_ops_on);
+		if (err) {
+			vbh_ftrace_del_all();
+			return err;
+		}
+		vbh_ops_on++;
+	}
+	return 0;
+}
+
+static void vbh_kprobes_del_all(void)
+{
+	while (vbh_kp_on)
+		unregister_kprobe(&vbh_kp[--vbh_kp_on]);
+}
+
+static int vbh_kprobes_add_all(const char **missing)
+{
+	int err;
+
+	while (vbh_kp_on < VBH_NR_H) {
+		*missing = vbh_h[vbh_kp_on].symbol;
+		/* A kprobe cannot be registered again without being cleared. */
+		vbh_kp[vbh_kp_on] = (struct kprobe) {
+			.symbol_name = vbh_h[vbh_kp_on].symbol,
+			.pre_handler = vbh_h[vbh_kp_on].kprobe,
+		};
+		err = register_kprobe(&vbh_kp[vbh_kp_on]);
+		if (err) {
+			vbh_kprobes_del_all();
+			return err;
+		}
+		vbh_kp_on++;
+	}
+	return 0;
 }
 
 /* ---- registration: return probe ---- */
@@ -243,63 +250,23 @@ static void vbh_kretprobe_del(void)
 
 /* ---- all of them ---- */
 
-static bool vbh_ftrace_on;
-
-static int vbh_run_state_ftrace(void)
-{
-	int err;
-
-	err = vbh_ftrace_add(&vbh_ops_put, vbh_ftrace_put, VBH_SYM_PUT);
-	if (err)
-		return err;
-	err = vbh_ftrace_add(&vbh_ops_load, vbh_ftrace_load, VBH_SYM_LOAD);
-	if (err) {
-		vbh_ftrace_del(&vbh_ops_put);
-		return err;
-	}
-	vbh_ftrace_on = true;
-	return 0;
-}
-
 static int vbh_run_state_add(void)
 {
-	const char *missing;
-	int err;
-
-	/* Lifetime first: an object must never be made that cannot go. */
-	missing = vbh_kp_def[VBH_KP_VCPU_DESTROY].symbol;
-	err = vbh_kprobe_add(VBH_KP_VCPU_DESTROY);
-	if (err)
-		goto err_missing;
-	missing = vbh_kp_def[VBH_KP_VM_DESTROY].symbol;
-	err = vbh_kprobe_add(VBH_KP_VM_DESTROY);
-	if (err)
-		goto err_missing;
+	const char *missing, *how = "ftrace";
+	int err = -ENODEV;
 
 	if (vbh_hook != VBH_HOOK_KPROBE) {
-		err = vbh_run_state_ftrace();
-		if (!err) {
-			vbh_feature_set(VBH_F_RUN_STATE, 0, "ftrace");
-			return 0;
-		}
-		missing = "ftrace on " VBH_SYM_LOAD "/put";
-		if (vbh_hook == VBH_HOOK_FTRACE)
-			goto err_missing;
+		err = vbh_ftrace_add_all(&missing);
+		/* Switched off: kprobes on ftrace would never fire either. */
+		if (err == -EBUSY)
+			missing = "ftrace is switched off (sysctl kernel.ftrace_enabled)";
 	}
-	missing = VBH_SYM_PUT;
-	err = vbh_kprobe_add(VBH_KP_PUT);
-	if (err)
-		goto err_missing;
-	missing = VBH_SYM_LOAD;
-	err = vbh_kprobe_add(VBH_KP_LOAD);
-	if (err)
-		goto err_missing;
-	vbh_feature_set(VBH_F_RUN_STATE, 0, "kprobe");
-	return 0;
-
-err_missing:
-	vbh_kprobes_del();
-	vbh_feature_set(VBH_F_RUN_STATE, err, missing);
+	if (vbh_hook == VBH_HOOK_KPROBE ||
+	    (vbh_hook == VBH_HOOK_AUTO && err && err != -EBUSY)) {
+		how = "kprobe";
+		err = vbh_kprobes_add_all(&missing);
+	}
+	vbh_feature_set(VBH_F_RUN_STATE, err, err ? missing : how);
 	return err;
 }
 
@@ -309,12 +276,8 @@ static void vbh_hooks_off(const char *why)
 
 	/* No new registrations, then no state, then the objects. */
 	vbh_kretprobe_del();
-	if (vbh_ftrace_on) {
-		vbh_ftrace_del(&vbh_ops_load);
-		vbh_ftrace_del(&vbh_ops_put);
-		vbh_ftrace_on = false;
-	}
-	vbh_kprobes_del();
+	vbh_ftrace_del_all();
+	vbh_kprobes_del_all();
 	for (f = 0; f < VBH_NR_FEATURES; f++)
 		vbh_feature_set(f, -ENXIO, why);
 	vbh_vm_drop_all();
@@ -325,8 +288,11 @@ static int vbh_hooks_on(void)
 	int err, f;
 
 	err = vbh_run_state_add();
-	if (err)
-		goto err_off;
+	if (err) {
+		pr_err("no hook on KVM: %s: error %d\n",
+		       vbh_features[VBH_F_RUN_STATE].detail, err);
+		return err;
+	}
 	if (vbh_observe) {
 		vbh_feature_set(VBH_F_REGISTRATION, -EPERM, "observe=1");
 	} else {
@@ -340,12 +306,6 @@ static int vbh_hooks_on(void)
 				vbh_features[f].name, vbh_features[f].detail,
 				vbh_features[f].err);
 	return 0;
-
-err_off:
-	vbh_kprobes_del();
-	pr_err("no hook on KVM: %s: error %d\n",
-	       vbh_features[VBH_F_RUN_STATE].detail, err);
-	return err;
 }
 
 /*
@@ -380,7 +340,7 @@ static struct notifier_block vbh_module_nb = {
 /* Is KVM there? A symbol that every kernel with KVM has answers it. */
 static bool vbh_probe_kvm(void)
 {
-	struct kprobe kp = { .symbol_name = VBH_SYM_PUT };
+	struct kprobe kp = { .symbol_name = vbh_h[VBH_H_PUT].symbol };
 
 	if (register_kprobe(&kp))
 		return false;

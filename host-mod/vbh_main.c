@@ -3,6 +3,8 @@
  * vbalance_host: tells KVM guests which of their vCPUs are running.
  */
 #include <linux/module.h>
+#include <linux/utsname.h>
+#include <generated/utsrelease.h>
 
 #include "vbh.h"
 #include "vbh_param.h"
@@ -25,10 +27,32 @@ bool vbh_observe;
 VB_BOOL_PARAM(observe, vbh_observe, 0444);
 MODULE_PARM_DESC(observe, "0 or 1 (default 0): watch and count, but offer nothing to guests");
 
+/*
+ * We read struct kvm_vcpu, but link to no symbol of kvm.ko whose CRC would
+ * cover it, and with CONFIG_MODVERSIONS the kernel's own check ignores the
+ * release. Another release can have another layout.
+ */
+static int __init vbh_check_kernel(void)
+{
+	if (strcmp(init_utsname()->release, UTS_RELEASE)) {
+		pr_err("built for kernel %s, this is %s: build it again\n",
+		       UTS_RELEASE, init_utsname()->release);
+		return -ENOEXEC;
+	}
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		pr_err("PREEMPT_RT is not supported\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
 static int __init vbh_init(void)
 {
 	int err;
 
+	err = vbh_check_kernel();
+	if (err)
+		return err;
 	err = vbh_vm_init();
 	if (err)
 		return err;

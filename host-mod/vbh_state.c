@@ -57,13 +57,20 @@ static bool vbh_owns(const struct vbh_reg *reg, const struct vb_vcpu_host *e)
 static void vbh_publish_identity(const struct vbh_vcpu *v, struct vbh_reg *reg)
 {
 	struct vb_vcpu_host *e = &reg->table[v->slot];
+	int tries = 0;
+	u32 nr;
 
 	WRITE_ONCE(e->apic_id, v->apic_id);
 	/* The guest reads apic_id after it saw VALID. */
 	smp_store_release(&e->flags, VB_VCPU_F_VALID);
-	/* Racing vCPUs: the guest takes this as a hint where to stop looking. */
-	if (READ_ONCE(reg->hdr->nr_vcpus) <= v->slot)
-		WRITE_ONCE(reg->hdr->nr_vcpus, v->slot + 1);
+	/*
+	 * Where the guest stops looking. vCPUs race here; a guest that writes
+	 * there all the time only harms itself.
+	 */
+	nr = READ_ONCE(reg->hdr->nr_vcpus);
+	while (nr <= v->slot && tries++ < 16 &&
+	       !try_cmpxchg(&reg->hdr->nr_vcpus, &nr, v->slot + 1))
+		;
 }
 
 static void vbh_publish(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
@@ -100,12 +107,14 @@ static void vbh_publish(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
  * The boot vCPU in real mode: the VMM has reset the machine (KVM_SET_SREGS,
  * KVM_SET_SREGS2) or it shut itself down, and this is the load before its first
  * instruction. The memory may soon belong to a fresh kernel. No kernel that
- * registered an area runs in real mode, but for system management mode.
+ * registered an area runs in real mode, but for system management mode; while
+ * its own guest runs, cr0 is that guest's.
  */
 static bool vbh_was_reset(const struct kvm_vcpu *vcpu)
 {
 	return vcpu->vcpu_id == vcpu->kvm->arch.bsp_vcpu_id &&
-	       !(vcpu->arch.cr0 & X86_CR0_PE) && !vb_vcpu_in_smm(vcpu);
+	       !(vcpu->arch.cr0 & X86_CR0_PE) &&
+	       !(vcpu->arch.hflags & HF_GUEST_MASK) && !vb_vcpu_in_smm(vcpu);
 }
 
 static __always_inline void vbh_change(struct vbh_vcpu *v,
@@ -149,7 +158,8 @@ void vbh_on_load(struct kvm_vcpu *vcpu)
 	/* A stale object at a reused address: its destruction was not seen. */
 	if (unlikely(v->vm->kvm != vcpu->kvm))
 		return;
-	if (unlikely(rcu_access_pointer(v->vm->reg) && vbh_was_reset(vcpu)))
+	/* A cookie is there from the request on: nothing is mapped yet then. */
+	if (unlikely(READ_ONCE(v->vm->cookie) && vbh_was_reset(vcpu)))
 		vbh_vm_reset(vcpu->kvm);
 	vbh_change(v, vcpu, VB_VCPU_RUNNING);
 }
@@ -228,15 +238,21 @@ void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg)
 	struct vbh_vcpu *v;
 	u32 word;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(v, &vm->vcpus, list) {
+	rcu_read_lock_sched();
+	list_for_each_entry_rcu(v, &vm->vcpus, list,
+				rcu_read_lock_sched_held()) {
 		if (v->slot >= reg->layout.nr_slots)
 			continue;
 		do {
 			word = READ_ONCE(v->word);
 			if (word < VBH_SEQ_ONE)
 				break;
-			/* Reset or unregistered meanwhile: not ours to write. */
+			/*
+			 * Reset or unregistered meanwhile: not ours to write.
+			 * (Preemption is disabled from the check to the
+			 * write: a guest waits a while before it uses the
+			 * pages again, but not for ever.)
+			 */
 			if (rcu_access_pointer(vm->reg) != reg ||
 			    !vbh_owns(reg, &reg->table[v->slot]))
 				break;
@@ -252,10 +268,9 @@ void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg)
 			smp_mb();	/* pairs with smp_wmb() in vbh_change() */
 		} while (READ_ONCE(v->word) != word);
 	}
-	rcu_read_unlock();
-	if (rcu_access_pointer(vm->reg) != reg ||
-	    READ_ONCE(reg->hdr->cookie) != reg->layout.cookie)
-		return;
 	/* The states above are there before the guest starts to believe. */
-	smp_store_release(&reg->hdr->host_status, VB_HOST_ACTIVE);
+	if (rcu_access_pointer(vm->reg) == reg &&
+	    READ_ONCE(reg->hdr->cookie) == reg->layout.cookie)
+		smp_store_release(&reg->hdr->host_status, VB_HOST_ACTIVE);
+	rcu_read_unlock_sched();
 }
