@@ -11,8 +11,8 @@
  *
  * The average is taken over all vCPUs, maximum and minimum over the online
  * ones (the paper calls them the eligible ones: where an admin's mask allows
- * fewer, over those and the holder); an online vCPU above the average is HIGH, every other one LOW, and
- * the holder is shown as HOLD. The paper leaves open which of several vCPUs
+ * fewer, over those and the holder); an online vCPU above the average is HIGH,
+ * every other one LOW, and the holder is shown as HOLD. The paper leaves open which of several vCPUs
  * with the minimum is taken: here the holder itself if it is one of them,
  * else the first one found from @prefer on (rounding the corner).
  *

@@ -287,6 +287,7 @@ long vbh_hypercall(struct kvm_vcpu *vcpu, u64 op, u64 a1, u64 a2, u64 a3)
 
 /**
  * vbh_vm_reset() - the VMM put the boot vCPU back into its reset state
+ * @kvm: its VM
  *
  * The memory may soon belong to a fresh kernel. The guest did not say
  * good-bye, so nobody waits for the end of our writes but the cookie check.

@@ -268,9 +268,9 @@ void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg)
 			smp_mb();	/* pairs with smp_wmb() in vbh_change() */
 		} while (READ_ONCE(v->word) != word);
 	}
-	/* The states above are there before the guest starts to believe. */
 	if (rcu_access_pointer(vm->reg) == reg &&
 	    READ_ONCE(reg->hdr->cookie) == reg->layout.cookie)
+		/* The states above are there before the guest believes them. */
 		smp_store_release(&reg->hdr->host_status, VB_HOST_ACTIVE);
 	rcu_read_unlock_sched();
 }

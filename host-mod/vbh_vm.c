@@ -57,6 +57,7 @@ static struct hlist_head *vbh_vm_bucket(const struct kvm *kvm)
 
 /**
  * vbh_vcpu_find() - our object of a vCPU
+ * @vcpu: vCPU, only compared
  * Context: RCU read side (preemption disabled will do).
  * Return: the object or NULL.
  */

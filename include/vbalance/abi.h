@@ -7,7 +7,7 @@
  * meaning changes VB_ABI_VERSION; fields may be added in what is reserved
  * (zero) today without a new version if zero keeps its old meaning.
  *
- * The shared area is a list of guest page frames that the guest owns, in this
+ * The shared area is a list of page frames of the guest's memory, in this
  * order (each part starts on a page boundary):
  *
  *	header page		struct vb_header		written by both,
@@ -121,11 +121,13 @@ struct vb_header {
 	__u32	guest_table_page;	/* index into gfn[] of the guest table */
 	__u32	guest_flags;		/* 0 */
 	__u64	cookie;			/* random, not 0. The host compares it
-					 * before each write: a kernel that
-					 * reuses this page without having
-					 * unregistered it (crash, reset) is
-					 * not written to. Guest sets it to 0
-					 * to stop host writes at once.
+					 * before each write, here and in the
+					 * entry: it stops as soon as one of
+					 * them is gone. Guest sets it to 0 to
+					 * stop host writes at once. Meant for
+					 * what is not seen otherwise: a kernel
+					 * that leaves unregisters, and a reset
+					 * ends the registration.
 					 */
 	__u8	reserved0[24];
 	/* 0x040: host, own cache line */
