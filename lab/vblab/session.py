@@ -127,7 +127,7 @@ def _l2_archive(o: argparse.Namespace, payload: Payload) -> Archive:
         {"LAB_MODULES": " ".join(images.loadable(payload.guest, "l2"))},
         [("GUESTS", str(o.guests)), ("VCPUS", str(o.vcpus)), *o.env]))
     _common(a, payload, payload.guest_modules, o.l2)
-    for source, dest in o.add_l2:
+    for source, dest in o.add + o.add_l2:
         a.add(source, dest)
     return a
 
@@ -164,7 +164,7 @@ def _l1_archive(o: argparse.Namespace, payload: Payload, mode: str,
     _common(a, payload, payload.host_modules, o.l1)
     a.file("lab/l2/vmlinuz", payload.guest.image)
     a.file("lab/l2/initrd", *l2_parts)
-    for source, dest in o.add_l1:
+    for source, dest in o.add + o.add_l1:
         a.add(source, dest)
     return a
 
