@@ -308,6 +308,10 @@ def _follow(proc: subprocess.Popen, o: argparse.Namespace, control: _Control,
         time.sleep(POLL)
 
 
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
 def _options_json(o: argparse.Namespace) -> dict:
     return {k: v for k, v in vars(o).items() if k not in ("func", "command")}
 
@@ -370,11 +374,10 @@ def run(o: argparse.Namespace, mode: str = "run", echo: bool = True) -> int:
         finally:
             machine.stop(proc)
         _unpack(ports["lab.tar"], out)
-        for path in [out / "l1.log", *(out / f"l2-{n}.log"
-                                       for n in range(o.guests))]:
-            if path.exists():
-                outcome.findings += logs.judge(
-                    str(path), path.read_text(errors="replace"), o.allow_log)
+        for who in ["l1", *(f"l2-{n}" for n in range(o.guests))]:
+            outcome.findings += logs.judge_both(
+                *((str(path), _text(path)) for path in
+                  (out / f"{who}.log", out / f"{who}.dmesg")), o.allow_log)
         _report(outcome, out, qemu_log, o)
     code, reason = outcome.verdict()
     result = {
