@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """Boots the lab as a user does, for the lab's own tests."""
 
+import contextlib
 import functools
 import json
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 LAB = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(LAB))
 
-from vblab.util import die_with_parent  # noqa: E402
+from vblab import paths, util  # noqa: E402
 
 
 class Run:
@@ -20,8 +20,9 @@ class Run:
 
     def __init__(self, *words: str, **scripts: str) -> None:
         """@scripts: what --l1 and --l2 are to run."""
-        self._folder = tempfile.TemporaryDirectory()
-        folder = Path(self._folder.name)
+        self._stack = contextlib.ExitStack()
+        folder = self._stack.enter_context(
+            util.temp_dir(paths.tmp(), "boots-"))
         argv = [str(LAB / "lab"), "run"]
         for level, text in scripts.items():
             path = folder / f"{level}.sh"
@@ -35,7 +36,8 @@ class Run:
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=errors, start_new_session=True,
                 # It cleans up even if it is this test that is stopped.
-                preexec_fn=functools.partial(die_with_parent, signal.SIGTERM))
+                preexec_fn=functools.partial(util.die_with_parent,
+                                             signal.SIGTERM))
 
     def await_line(self, text: str) -> None:
         for line in self.process.stdout:
@@ -65,4 +67,4 @@ class Run:
             self.process.terminate()
         self.wait()
         self.process.stdout.close()
-        self._folder.cleanup()
+        self._stack.close()
