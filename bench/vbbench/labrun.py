@@ -14,7 +14,7 @@ from . import plan as planmod
 PROGRESS = re.compile(r"demo phase (\d+) of (\d+): (.*)$")
 
 OPTIONS = ["--cpus", "2", "--guests", "1", "--vcpus", "4", "--pin", "stacked",
-           "--net", "1"]
+           "--net", "1", "--env", f"IRQBALANCE_S={planmod.IRQBALANCE_S}"]
 
 
 def clock(seconds):
