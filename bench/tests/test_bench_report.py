@@ -137,7 +137,7 @@ class WholeRun(unittest.TestCase):
             for figure in entry["figures"][:3]:
                 self.assertEqual(figure["verdict"], "differs")
         self.assertIn("mean differs by -", text)
-        self.assertIn("WARNING: the closed form's mean", text)
+        self.assertIn("WARNING: mean: the closed form", text)
 
     def test_unfinished_phases_are_left_out(self):
         os.unlink(os.path.join(self.dir.name, "3.meta"))
@@ -194,7 +194,7 @@ class Words(unittest.TestCase):
                          ["  mean differs by +40 % (measured 50.0, 95 % "
                           "interval 45.0-55.0)"])
         line, warning = lines(26, verdict="differs")
-        self.assertTrue(warning.startswith("WARNING: the closed form's mean"))
+        self.assertTrue(warning.startswith("WARNING: mean: the closed form"))
 
     def test_numbers(self):
         self.assertEqual([report.number(v) for v in

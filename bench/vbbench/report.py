@@ -154,9 +154,9 @@ def check_verdicts(entry):
     for f in entry["figures"]:
         if f.get("outside_percent", 0) > SUSPECT_PERCENT:
             lines.append(
-                f"WARNING: the closed form's {f['figure']} lies "
-                f"{f['outside_percent']:.0f} % outside of what was measured: "
-                "do not trust this run.")
+                f"WARNING: {f['figure']}: the closed form lies "
+                f"{f['outside_percent']:.0f} % outside of the interval: "
+                "other load on this machine?")
     return lines
 
 
