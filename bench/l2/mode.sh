@@ -61,11 +61,9 @@ enter() {
 	idle|stock)
 		;;
 	irqbalance)
-		# Debian starts it like this but for -t: by default it looks
-		# every 10 s and would not act even once in a phase of the
-		# demo. With one look a second it gets in a phase about as many
-		# as in the paper's minute. Nothing else is changed.
-		start $STATE/irqbalance.pid irqbalance --foreground -t 1
+		# Debian starts it like this but for -t (see plan.py).
+		start $STATE/irqbalance.pid \
+			irqbalance --foreground -t "$IRQBALANCE_S"
 		await 20 pidof irqbalance || {
 			cat $STATE/log >&2
 			die "irqbalance does not run"

@@ -78,6 +78,10 @@ class WholeRun(unittest.TestCase):
         return (found, samples, reports,
                 collect.runs(found, samples, plan.MODES))
 
+    def stock_checks(self, tick_ns=TICK_NS):
+        found, samples, _, runs = self.collect()
+        return collect.stock_checks(runs, found, samples, 4, tick_ns)
+
     def test_runs(self):
         found, samples, reports, runs = self.collect()
         self.assertEqual(len(found), len(self.phases))
@@ -106,19 +110,34 @@ class WholeRun(unittest.TestCase):
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
         for mode in plan.MODES:
             self.assertEqual(text.count(f"\n  {mode:<10}"), 2)
-        checks = report.checks(collect.stock_checks(runs, 4, TICK_NS))
+        checks = report.checks(self.stock_checks())
         self.assertLessEqual(max(map(len, checks.splitlines())), 100)
         self.assertLessEqual(
             max(map(len, report.reading(runs).splitlines())), 100)
 
     def test_closed_form_fits_its_own_model(self):
-        *_, runs = self.collect()
-        entries = collect.stock_checks(runs, 4, TICK_NS)
+        entries = self.stock_checks()
         self.assertEqual(len(entries), 2)
         for entry in entries:
             for figure in entry["figures"]:
                 self.assertAlmostEqual(figure["agreement_percent"], 100,
                                        delta=5)
+                # Evenly spread arrivals: next to no statistical error.
+                self.assertLess(figure.get("outside_percent", 0), 5)
+            self.assertEqual([f["figure"] for f in entry["figures"]
+                              if "verdict" in f], ["mean", "p50", "p90"])
+        self.assertNotIn("WARNING", report.checks(entries))
+        json.dumps(entries, allow_nan=False)
+
+    def test_another_slice_than_assumed_is_noticed(self):
+        # As if the tick were 40 ms: the closed form expects longer waits.
+        entries = self.stock_checks(tick_ns=40_000_000)
+        text = report.checks(entries)
+        for entry in entries:
+            for figure in entry["figures"][:3]:
+                self.assertEqual(figure["verdict"], "differs")
+        self.assertIn("mean differs by -", text)
+        self.assertIn("WARNING: mean: the closed form", text)
 
     def test_unfinished_phases_are_left_out(self):
         os.unlink(os.path.join(self.dir.name, "3.meta"))
@@ -160,6 +179,22 @@ class Words(unittest.TestCase):
         self.assertEqual(say(.9, 1.1), "no difference beyond noise")
         self.assertIn("no interval", say(.9, None))
         self.assertIn("no interval", report.verdict(None))
+
+    def test_check_verdicts(self):
+        def lines(outside, **more):
+            return report.check_verdicts({"figures": [
+                {"figure": "mean", "measured_ms": 50, "low_ms": 45,
+                 "high_ms": 55, "agreement_percent": 140,
+                 "outside_percent": outside, **more},
+                {"figure": "max", "measured_ms": 99}]})
+        self.assertEqual(lines(0, verdict="agrees"),
+                         ["  mean agrees (measured 50.0, 95 % interval "
+                          "45.0-55.0)"])
+        self.assertEqual(lines(25, verdict="differs"),
+                         ["  mean differs by +40 % (measured 50.0, 95 % "
+                          "interval 45.0-55.0)"])
+        line, warning = lines(26, verdict="differs")
+        self.assertTrue(warning.startswith("WARNING: mean: the closed form"))
 
     def test_numbers(self):
         self.assertEqual([report.number(v) for v in

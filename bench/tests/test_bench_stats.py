@@ -118,6 +118,43 @@ class Bootstrap(unittest.TestCase):
                          (None, None, None))
 
 
+class Waits(unittest.TestCase):
+    def rotation(self, rng, k=4, s=32, floor=2, rounds=3, per_round=100):
+        def wait():
+            phase = rng.random() * k * s
+            return 0 if phase < s else k * s - phase
+        return ({r: [floor + wait() for _ in range(per_round)]
+                 for r in range(rounds)},
+                {r: [floor + rng.random() - .5 for _ in range(per_round // 2)]
+                 for r in range(rounds)})
+
+    def test_closed_form_is_covered(self):
+        want = {"mean": theory.mean_wait(4, 32),
+                "p50": theory.quantile_wait(4, 32, .5),
+                "p90": theory.quantile_wait(4, 32, .9)}
+        inside = dict.fromkeys(want, 0)
+        for seed in range(20):
+            rng = random.Random(seed)
+            found = stats.bootstrap_waits(*self.rotation(rng), 20,
+                                          random.Random(seed), 200)
+            for name, (low, high) in found.items():
+                self.assertLess(high - low, want[name])
+                inside[name] += low <= want[name] <= high
+        # With three rounds only the interval is a little narrow.
+        self.assertGreaterEqual(min(inside.values()), 14)
+
+    def test_lost_and_none(self):
+        idle = {0: [1.0] * 10}
+        found = stats.bootstrap_waits({0: [3.0] * 10 + [None] * 10}, idle, 20,
+                                      resamples=20)
+        self.assertEqual(found["mean"], (2, 2))
+        self.assertEqual(found["p90"], (None, None))
+        for a, b in (({}, {}), ({0: [None]}, idle), (idle, {0: [None]})):
+            self.assertEqual(stats.bootstrap_waits(a, b, 1, resamples=20),
+                             dict.fromkeys(("mean", "p50", "p90"),
+                                           (None, None)))
+
+
 class Theory(unittest.TestCase):
     def test_figures_of_the_design(self):
         self.assertAlmostEqual(theory.mean_wait(4, 30), 33.75)
@@ -160,12 +197,26 @@ class Theory(unittest.TestCase):
 
     def test_check(self):
         rows = {r["figure"]: r for r in theory.check(
-            4, 30, 2, {"mean": 35.75, "p50": 47, "p90": None, "max": 92})}
+            4, 30, 2, {"mean": 35.75, "p50": 47, "p90": None, "max": 92},
+            {"mean": (33.75, 34), "p50": (36, 50), "p90": (70, None)})}
         self.assertAlmostEqual(rows["mean"]["agreement_percent"], 100)
         self.assertAlmostEqual(rows["p50"]["agreement_percent"], 150)
         self.assertIsNone(rows["p90"]["agreement_percent"])
         self.assertIsNone(rows["p99"]["measured_ms"])
         self.assertAlmostEqual(rows["max"]["agreement_percent"], 100)
+        self.assertEqual(rows["mean"]["verdict"], "agrees")
+        self.assertEqual(rows["p50"]["verdict"], "differs")
+        self.assertAlmostEqual(rows["p50"]["outside_percent"], 20)
+        for figure in ("p90", "p99", "max"):
+            self.assertNotIn("verdict", rows[figure])
+
+    def test_verdict_at_the_ends_of_the_interval(self):
+        for low, high, want in ((10, 12, ("agrees", 0)),
+                                (8, 10, ("agrees", 0)),
+                                (12, 20, ("differs", .2)),
+                                (5, 7.5, ("differs", .25)),
+                                (None, 20, None), (5, None, None)):
+            self.assertEqual(theory.verdict(10, low, high), want)
 
 
 if __name__ == "__main__":

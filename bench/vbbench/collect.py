@@ -96,6 +96,19 @@ def moves(group):
         "moves", p["affinity_changes"]) for p in group)
 
 
+def by_round(found, samples, mode, kind, base):
+    """{round: [round trips]} of the phases of one mode and slice."""
+    return {p["round"]: [s[1] for s in samples[p["index"]]]
+            for p in found if (p["mode"], p["slice"], p["base_slice_ns"]) ==
+            (mode, kind, base)}
+
+
+def block_length(found):
+    """Samples that the bootstrap treats as one draw."""
+    interval = sum(p["interval_ms"] for p in found) / len(found) / 1000
+    return round(BLOCK_S / interval)
+
+
 def runs(found, samples, modes, seed=2012):
     """One entry per mode and slice, in the order of @modes."""
     slices = []
@@ -107,16 +120,11 @@ def runs(found, samples, modes, seed=2012):
         groups = {m: [p for p in found if p["mode"] == m and
                       (p["slice"], p["base_slice_ns"]) == (kind, base)]
                   for m in modes}
-
-        def by_round(mode, groups=groups):
-            return {p["round"]: [s[1] for s in samples[p["index"]]]
-                    for p in groups.get(mode, [])}
-
         for mode in modes:
             group = groups[mode]
             if not group:
                 continue
-            per_round = by_round(mode)
+            per_round = by_round(found, samples, mode, kind, base)
             rtt = stats.summary([s for r in sorted(per_round)
                                  for s in per_round[r]])
             turns = [(t["run_ns"], t["wait_ns"], t["turns"])
@@ -129,13 +137,11 @@ def runs(found, samples, modes, seed=2012):
             sources = sorted({p["source"] for p in group if p.get("source")})
             if sources:
                 run["source"] = "+".join(sources)
-            stock = by_round("stock")
+            stock = by_round(found, samples, "stock", kind, base)
             if mode != "stock" and stock:
-                interval = (sum(p["interval_ms"] for p in group)
-                            / len(group) / 1000)
                 ratios = stats.bootstrap_ratio(
                     per_round, stock, list(RATIO_QUANTILES.values()),
-                    round(BLOCK_S / interval), random.Random(seed))
+                    block_length(group), random.Random(seed))
                 run["ratio_to_stock"] = {
                     name: dict(zip(("ratio", "low", "high"), ratios[q]))
                     for name, q in RATIO_QUANTILES.items()}
@@ -143,23 +149,31 @@ def runs(found, samples, modes, seed=2012):
     return out
 
 
-def stock_checks(all_runs, k, tick_ns):
-    """Stock against the closed form, once per slice. The slice in effect is
-    base_slice_ns rounded up to the scheduler's tick, not the mean turn that
-    the scheduler counts: a kernel thread's work of a moment cuts a turn in
-    two for the counter, but not for who waits."""
+def stock_checks(all_runs, found, samples, k, tick_ns, seed=2012):
+    """Stock against the closed form, once per slice.
+
+    The slice in effect is base_slice_ns rounded up to the scheduler's tick:
+    only its ticks end the turn of a vCPU that never sleeps, so one whose
+    slice of 30 ms is over runs on until the tick at 32 ms (ticks of 4 ms, as
+    in Debian's cloud kernels). It is not the mean turn that the scheduler
+    counts: a kernel thread's work of a moment cuts a turn in two for the
+    counter, but not for who waits."""
     out = []
     for stock in (r for r in all_runs if r["mode"] == "stock"):
+        which = (stock["slice"], stock["base_slice_ns"])
         idle = next((r for r in all_runs if r["mode"] == "idle" and
-                     (r["slice"], r["base_slice_ns"]) ==
-                     (stock["slice"], stock["base_slice_ns"])), None)
+                     (r["slice"], r["base_slice_ns"]) == which), None)
         if not idle or not idle["rtt_ms"]["p50"]:
             continue
         turn = theory.slice_in_effect_ns(stock["base_slice_ns"], tick_ns)
         floor = idle["rtt_ms"]["p50"]
+        intervals = stats.bootstrap_waits(
+            by_round(found, samples, "stock", *which),
+            by_round(found, samples, "idle", *which), block_length(found),
+            random.Random(seed))
         out.append({"slice": stock["slice"],
                     "base_slice_ns": stock["base_slice_ns"],
                     "slice_in_effect_ns": turn, "k": k, "floor_ms": floor,
                     "figures": theory.check(k, turn / 1e6, floor,
-                                            stock["rtt_ms"])})
+                                            stock["rtt_ms"], intervals)})
     return out

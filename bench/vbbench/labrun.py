@@ -1,24 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0
 """The demo's boot of the lab, with progress for the person who waits."""
+import contextlib
 import os
 import re
 import signal
 import subprocess
 import time
 
-from vblab.util import die_with_parent
+from vblab.util import LabError, die_with_parent
 
 from . import plan as planmod
 
 PROGRESS = re.compile(r"demo phase (\d+) of (\d+): (.*)$")
 
 OPTIONS = ["--cpus", "2", "--guests", "1", "--vcpus", "4", "--pin", "stacked",
-           "--net", "1"]
+           "--net", "1", "--env", f"IRQBALANCE_S={planmod.IRQBALANCE_S}"]
 
 
 def clock(seconds):
     seconds = max(0, round(seconds))
     return f"{seconds // 60}:{seconds % 60:02d}"
+
+
+@contextlib.contextmanager
+def _ended(child):
+    """Leaves no child behind when we are interrupted."""
+    try:
+        yield
+    except BaseException:
+        # Ctrl-C reaches lab too when it comes from the terminal; it then
+        # ignores this one and finishes cleaning up.
+        child.send_signal(signal.SIGTERM)
+        child.wait()
+        raise
+
+
+def doctor(lab):
+    """Sets the lab up; its report is for the user."""
+    child = subprocess.Popen([lab, "doctor"], stdin=subprocess.DEVNULL,
+                             preexec_fn=die_with_parent)
+    with _ended(child):
+        status = child.wait()
+    if status:
+        raise LabError("the demo cannot run here: see what is MISSING above")
 
 
 class Progress:
@@ -58,7 +82,7 @@ def run(lab, here, phases, out, began, extra=(), show=print):
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, text=True,
                              errors="replace", preexec_fn=die_with_parent)
-    try:
+    with _ended(child):
         for line in child.stdout:
             m = PROGRESS.search(line)
             if m:
@@ -66,12 +90,6 @@ def run(lab, here, phases, out, began, extra=(), show=print):
             elif "demo done" not in line:
                 show("  " + line.rstrip())
         return child.wait()
-    except BaseException:
-        # Ctrl-C reaches lab too when it comes from the terminal; it then
-        # ignores this one and finishes cleaning up.
-        child.send_signal(signal.SIGTERM)
-        child.wait()
-        raise
 
 
 def find_output(out):

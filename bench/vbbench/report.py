@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The demo's table and its reading, for an 100 column terminal."""
+from . import plan
 
 
 def number(value):
@@ -67,7 +68,10 @@ def table(runs):
               "than stock. Lost packets count as the slowest. The p99 of "
               f"{most} pings rests on the slowest {most // 100 + 1}.",
               "moves: retargeted interrupts; for irqbalance those found "
-              "elsewhere at the end of a phase."]
+              "elsewhere at the end of a phase.",
+              f"irqbalance runs with -t {plan.IRQBALANCE_S}: it looks every "
+              f"{plan.IRQBALANCE_S} s, not every 10 s as by default, as a "
+              "phase is short."]
     return "\n".join(lines)
 
 
@@ -130,6 +134,32 @@ def reading(runs):
     return "\n".join(lines)
 
 
+# Beyond its interval by more than this, a figure needs another explanation
+# than chance and the tick.
+SUSPECT_PERCENT = 25
+
+
+def check_verdicts(entry):
+    """How each figure with an interval compares with the closed form."""
+    lines = []
+    for f in entry["figures"]:
+        if "verdict" not in f:
+            continue
+        said = "agrees"
+        if f["verdict"] != "agrees":
+            said = f"differs by {f['agreement_percent'] - 100:+.0f} %"
+        lines.append(f"  {f['figure']:<5}{said} (measured "
+                     f"{number(f['measured_ms'])}, 95 % interval "
+                     f"{number(f['low_ms'])}-{number(f['high_ms'])})")
+    for f in entry["figures"]:
+        if f.get("outside_percent", 0) > SUSPECT_PERCENT:
+            lines.append(
+                f"WARNING: {f['figure']}: the closed form lies "
+                f"{f['outside_percent']:.0f} % outside of the interval: "
+                "other load on this machine?")
+    return lines
+
+
 def checks(entries):
     """Stock against the closed form."""
     if not entries:
@@ -153,4 +183,6 @@ def checks(entries):
                      + "".join("       -" if f["agreement_percent"] is None
                                else f"{f['agreement_percent']:>7.0f}%"
                                for f in e["figures"]))
+        lines += check_verdicts(e)
+    lines.append("max and p99 rest on a few pings and are only shown.")
     return "\n".join(lines)

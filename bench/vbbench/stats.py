@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Percentiles of round trips with losses, and bootstrap intervals of ratios.
+"""Percentiles of round trips with losses, and bootstrap intervals.
 
 A lost packet is a sample without a value (None). It counts as slower than
 every answered one: a mode that loses its slow packets must not look faster.
@@ -61,23 +61,19 @@ def ratio(num, den, q):
     return a / b
 
 
-def bootstrap_ratio(num, den, qs, block, rng=None, resamples=1000,
-                    level=0.95):
-    """Interval for the ratio of the q-quantiles of two sets of samples.
+def common_rounds(a, b):
+    return sorted(r for r in a if a[r] and b.get(r))
 
-    @num, @den: {round: [samples in order of time]}. Round trips that follow
+
+def resample(a, b, rounds, block, rng, resamples):
+    """Pairs of sorted samples, drawn from those of two sides.
+
+    @a, @b: {round: [samples in order of time]}. Round trips that follow
     each other are not independent (several pings wait in the same absence of
     a vCPU), and rounds differ as well. So this draws rounds, the same ones
     for both sides since modes of one round ran next to each other, and in
     each round blocks of @block consecutive samples, both with replacement.
-
-    Returns {q: (ratio, low, high)}, entries None where it has no value.
     """
-    rng = rng or random.Random(1)
-    rounds = sorted(r for r in num if num[r] and den.get(r))
-    if not rounds:
-        return {q: (None, None, None) for q in qs}
-
     def cut(side):
         return {r: [ranked(b) for b in blocks(side[r], block)]
                 for r in rounds}
@@ -91,11 +87,35 @@ def bootstrap_ratio(num, den, qs, block, rng=None, resamples=1000,
         out.sort()
         return out
 
-    num_cut, den_cut = cut(num), cut(den)
-    seen = {q: [] for q in qs}
+    a_cut, b_cut = cut(a), cut(b)
     for _ in range(resamples):
         chosen = [rng.choice(rounds) for _ in rounds]
-        a, b = draw(num_cut, chosen), draw(den_cut, chosen)
+        yield draw(a_cut, chosen), draw(b_cut, chosen)
+
+
+def middle(values, level):
+    """The interval that holds a share of @level of the values; its ends are
+    None where they are lost."""
+    if not values:
+        return None, None
+    values = sorted(values)
+    return (finite(quantile(values, (1 - level) / 2)),
+            finite(quantile(values, (1 + level) / 2)))
+
+
+def bootstrap_ratio(num, den, qs, block, rng=None, resamples=1000,
+                    level=0.95):
+    """Interval for the ratio of the q-quantiles of two sets of samples, which
+    resample() describes.
+
+    Returns {q: (ratio, low, high)}, entries None where it has no value.
+    """
+    rng = rng or random.Random(1)
+    rounds = common_rounds(num, den)
+    if not rounds:
+        return {q: (None, None, None) for q in qs}
+    seen = {q: [] for q in qs}
+    for a, b in resample(num, den, rounds, block, rng, resamples):
         for q in qs:
             lower = quantile(b, q)
             upper = quantile(a, q)
@@ -106,11 +126,25 @@ def bootstrap_ratio(num, den, qs, block, rng=None, resamples=1000,
     for q in qs:
         point = ratio([s for r in rounds for s in num[r]],
                       [s for r in rounds for s in den[r]], q)
-        values = sorted(seen[q])
-        if not values:
-            out[q] = (finite(point), None, None)
-            continue
-        out[q] = (finite(point),
-                  finite(quantile(values, (1 - level) / 2)),
-                  finite(quantile(values, (1 + level) / 2)))
+        out[q] = (finite(point), *middle(seen[q], level))
     return out
+
+
+def bootstrap_waits(loaded, idle, block, rng=None, resamples=1000,
+                    level=0.95):
+    """Intervals for what round trips of a loaded guest take longer than the
+    idle guest's p50, as {"mean", "p50", "p90": (low, high)}; None where there
+    is no value. The mean is that of the answered ones, as in summary()."""
+    rng = rng or random.Random(1)
+    rounds = common_rounds(loaded, idle)
+    seen = {"mean": [], "p50": [], "p90": []}
+    for a, b in resample(loaded, idle, rounds, block, rng,
+                         resamples if rounds else 0):
+        floor = quantile(b, .5)
+        answered = [v for v in a if math.isfinite(v)]
+        if not answered or not math.isfinite(floor):
+            continue
+        seen["mean"].append(sum(answered) / len(answered) - floor)
+        seen["p50"].append(quantile(a, .5) - floor)
+        seen["p90"].append(quantile(a, .9) - floor)
+    return {name: middle(values, level) for name, values in seen.items()}

@@ -51,13 +51,24 @@ def rotation_ns(deltas):
     return sum(d[0] + d[1] for d in deltas) / turns if turns else None
 
 
-def check(k, slice_ms, floor_ms, rtt):
+def verdict(expected, low, high):
+    """("agrees" or "differs", by how much of @expected it lies outside of the
+    measured interval); None without an interval."""
+    if low is None or high is None:
+        return None
+    outside = max(low - expected, expected - high, 0.0)
+    return ("differs" if outside else "agrees"), outside / expected
+
+
+def check(k, slice_ms, floor_ms, rtt, intervals):
     """Stock's measured round trips against the closed form.
 
     @floor_ms: what a round trip takes without any wait (p50 of the idle
-    guest); @rtt: summary of stock's round trips, in ms. Returns one row per
-    figure: the wait expected, the wait measured (round trip less floor) and
-    measured in percent of expected, None where there is no value.
+    guest); @rtt: summary of stock's round trips, in ms; @intervals: {figure:
+    (low, high)} of the waits. Returns one row per figure: the wait expected,
+    the wait measured (round trip less floor) and measured in percent of
+    expected, None where there is no value; a verdict where there is an
+    interval.
     """
     expected = {
         "mean": mean_wait(k, slice_ms),
@@ -70,8 +81,13 @@ def check(k, slice_ms, floor_ms, rtt):
     for name, want in expected.items():
         got = rtt.get(name)
         wait = None if got is None else got - floor_ms
-        rows.append({"figure": name, "expected_ms": want,
-                     "measured_ms": wait,
-                     "agreement_percent":
-                     None if wait is None or not want else 100 * wait / want})
+        row = {"figure": name, "expected_ms": want, "measured_ms": wait,
+               "agreement_percent":
+               None if wait is None or not want else 100 * wait / want}
+        low, high = intervals.get(name, (None, None))
+        said = verdict(want, low, high)
+        if said and wait is not None:
+            row.update(low_ms=low, high_ms=high, verdict=said[0],
+                       outside_percent=100 * said[1])
+        rows.append(row)
     return rows

@@ -109,6 +109,42 @@ class Reports(unittest.TestCase):
         self.assertEqual(len(found), 2)
 
 
+class ConsoleAndKernelLog(unittest.TestCase):
+    def judge(self, console, dmesg, allow=()):
+        return [(f.name, f.number) for f in logs.judge_both(
+            ("l1.log", console), ("l1.dmesg", dmesg), allow)]
+
+    def test_same_line_is_reported_once(self):
+        line = "[   12.000001] WARNING: x\n"
+        self.assertEqual(self.judge("[    1.000000] a\r\nlogin: "
+                                    + line.replace("\n", "\r\n"), line),
+                         [("l1.log", 2)])
+
+    def test_line_of_a_lower_level(self):
+        self.assertEqual(self.judge("", "[   12.000001] WARNING: x\n"),
+                         [("l1.dmesg", 1)])
+
+    def test_same_words_at_another_time(self):
+        self.assertEqual(self.judge("[   12.000001] WARNING: x\n",
+                                    "[   13.000001] WARNING: x\n"),
+                         [("l1.log", 1), ("l1.dmesg", 1)])
+
+    def test_kernel_log_of_a_machine_that_crashed_is_missing(self):
+        self.assertEqual(self.judge("Kernel panic - not syncing: x\n", ""),
+                         [("l1.log", 1)])
+
+    def test_report_with_quiet_lines(self):
+        stamped = "".join(f"[   12.{i:06}] {line.split('] ')[1]}\n"
+                          for i, line in enumerate(WARNING.splitlines()))
+        console = "".join(line + "\n" for line in stamped.splitlines()
+                          if "Modules linked" not in line)
+        self.assertEqual(self.judge(console, stamped), [("l1.log", 3)])
+
+    def test_allowed_in_both(self):
+        line = "[   12.000001] WARNING: x\n"
+        self.assertEqual(self.judge("", line, ["x$"]), [])
+
+
 class Allowed(unittest.TestCase):
     def test_allowed_line(self):
         self.assertEqual(logs.judge("log", "WARNING: x\n", ["^WARNING: x$"]),

@@ -36,11 +36,13 @@ class Options(unittest.TestCase):
         with tempfile.TemporaryDirectory() as d:
             f = Path(d) / "f"
             f.write_text("x")
-            o = parse("--add-l1", str(f), "--add-l1", f"{f}:sub/g",
+            o = parse("--add", f"{f}:both", "--add-l1", str(f), "--add-l1", f"{f}:sub/g",
                       "--add-l2", f"{f}:/etc/h")
+            self.assertEqual(o.add, [(f, "/lab/both")])
             self.assertEqual(o.add_l1, [(f, "/lab/f"), (f, "/lab/sub/g")])
             self.assertEqual(o.add_l2, [(f, "/etc/h")])
-            self.refused("--add-l1", str(Path(d) / "missing"))
+            for option in ("--add", "--add-l1", "--add-l2"):
+                self.refused(option, str(Path(d) / "missing"))
 
     def test_wrong_values(self):
         for words in (("--guests", "-1"), ("--vcpus", "0"), ("--net", "x"),

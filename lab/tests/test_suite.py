@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 import labpath  # noqa: F401
-from vblab import logs, session, suite
+from vblab import logs, machine, session, suite
 from vblab.suite import Boot, Test
 from vblab.util import LabError
 
@@ -96,6 +96,20 @@ class Verdicts(unittest.TestCase):
                 ({"interrupted": True, "findings": [self.FINDING]}, 130)):
             with self.subTest(fields):
                 self.assertEqual(self.verdict(**fields), code)
+
+    def test_end_of_qemu_is_a_reason(self):
+        for fields in ({}, {"scripts": {"l1": 1}},
+                       {"findings": [self.FINDING]}):
+            with self.subTest(fields):
+                outcome = session.Outcome(qemu="QEMU was shot", **fields)
+                self.assertIn("QEMU was shot", outcome.verdict()[1])
+        self.assertNotIn("L1 stopped",
+                         session.Outcome(timed_out=True).verdict()[1])
+
+    def test_ways_to_end(self):
+        self.assertIn("killed by SIGKILL", machine.ending(-9))
+        self.assertIn("exited with status 1", machine.ending(1))
+        self.assertIn("triple fault", machine.ending(0))
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def modules(kernel: Kernel, keep_going: bool = False,
     if not any((repo / m).parent.is_dir() for m in MODULES):
         return {}
     files = list(source_files(MODULE_SOURCES, repo))
-    key = Hasher(kernel.root.ident, kernel.release).files(repo, files)
+    key = Hasher(kernel.root.content, kernel.release).files(repo, files)
     target = paths.builds() / f"modules-{key.short()}"
     with locked(paths.lock("build")):
         if not target.exists():
@@ -120,7 +120,7 @@ def programs(root: PackageRoot, keep_going: bool = False,
             if source.stem in found:
                 raise LabError(f"two programs are named {source.stem}: "
                                f"{source.relative_to(repo)} is the second")
-            key = Hasher(root.ident, *CFLAGS, folder)
+            key = Hasher(root.content, *CFLAGS, folder)
             key.files(repo, headers + local).file(source)
             target = paths.builds() / f"program-{source.stem}-{key.short()}"
             found[source.stem] = target

@@ -2,8 +2,8 @@
 """Initramfs images, made of cached parts.
 
 The kernel unpacks archives that lie behind one another. What does not change
-between runs (programs, QEMU, kernel modules) is cached by the content of its
-recipe; only the part of one run (scripts, our modules) is made each time.
+between runs (programs, QEMU, kernel modules) is cached by its recipe and the
+packages that it is made of; only the part of one run (scripts, our modules) is made each time.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def tools_part(root: PackageRoot) -> Path:
             if f"bin/{applet}" not in archive:
                 archive.link(f"bin/{applet}", "busybox")
 
-    return _part("tools", Hasher(root.ident), make)
+    return _part("tools", Hasher(root.content), make)
 
 
 def qemu_part(root: PackageRoot) -> Path:
@@ -111,7 +111,7 @@ def qemu_part(root: PackageRoot) -> Path:
         for rel in QEMU_DATA:
             archive.add(root.path / rel, rel)
 
-    return _part("qemu", Hasher(root.ident), make)
+    return _part("qemu", Hasher(root.content), make)
 
 
 def _module_name(path: str) -> str:
@@ -174,7 +174,7 @@ def modules_part(kernel: Kernel, level: str) -> Path:
         for name in ("modules.builtin", "modules.order"):
             archive.add(base / name, f"{target}/{name}")
 
-    key = Hasher(kernel.root.ident, kernel.release, *wanted)
+    key = Hasher(kernel.root.content, kernel.release, *wanted)
     return _part(f"modules-{level}", key, make)
 
 

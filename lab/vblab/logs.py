@@ -51,6 +51,7 @@ _BENIGN = re.compile("|".join(BENIGN))
 # trace", or a call trace that follows another bad line this closely.
 _CUT = "------------[ cut here ]------------"
 _END = "---[ end trace"
+_STAMPED = re.compile(r"\[ *\d+\.\d{6}\].*")
 _TRACE = "Call Trace:"
 _TRACE_BELONGS = 150
 _BLOCK_MAX = 400
@@ -123,3 +124,22 @@ def judge(name: str, text: str, allow: Iterable[str] = ()) -> list[Finding]:
             trace_until = i + _TRACE_BELONGS
         i += 1
     return findings
+
+
+def _message(line: str) -> str:
+    """A line as the kernel logged it: user space can write to the console
+    too, in front of what the kernel then prints."""
+    m = _STAMPED.search(line)
+    return (m[0] if m else line).strip()
+
+
+def judge_both(console: tuple[str, str], dmesg: tuple[str, str],
+               allow: Sequence[str] = ()) -> list[Finding]:
+    """Judges (name, text) of one machine's console and of its kernel log.
+
+    The console is all that is left of a machine that crashed, and misses the
+    lines below its log level: neither replaces the other.
+    """
+    shown = {_message(line) for line in console[1].splitlines()}
+    return judge(*console, allow) + [f for f in judge(*dmesg, allow)
+                                     if _message(f.line) not in shown]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,6 +84,17 @@ class Machine:
 
 def _escape(path: Path) -> str:
     return str(path).replace(",", ",,")
+
+
+def ending(status: int) -> str:
+    """How QEMU ended, from its process's return code."""
+    if status < 0:
+        return f"QEMU was killed by {signal.Signals(-status).name}"
+    if status == 0:
+        # -no-reboot: a reset ends it like that as well.
+        return "QEMU exited with status 0: L1 was reset (a reboot or a " \
+               "triple fault) or switched off"
+    return f"QEMU exited with status {status}"
 
 
 def stop(proc: subprocess.Popen) -> None:

@@ -119,11 +119,11 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                    help="load vbalance_host in L1 before the guests start")
     g.add_argument("--guest-mod", nargs="?", const="", metavar="PARAMS",
                    help="load vbalance_guest in the guests before the scripts")
-    g.add_argument("--add-l1", type=_addition, action="append", default=[],
-                   metavar="SRC[:DEST]",
-                   help="file or folder for L1; DEST is relative to /lab")
-    g.add_argument("--add-l2", type=_addition, action="append", default=[],
-                   metavar="SRC[:DEST]", help="the same for the guests")
+    for name, where in (("--add", "L1 and the guests"), ("--add-l1", "L1"),
+                        ("--add-l2", "the guests")):
+        g.add_argument(name, type=_addition, action="append", default=[],
+                       metavar="SRC[:DEST]", help="file or folder for "
+                       f"{where}; DEST is relative to /lab")
     g.add_argument("--env", type=_assignment, action="append", default=[],
                    metavar="NAME=VALUE", help="environment of the scripts")
     g.add_argument("--keep-going", action="store_true",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -55,7 +56,14 @@ class PackageRoot:
 
     @property
     def ident(self) -> str:
+        """What was asked for: the folder's name."""
         return self.path.name
+
+    @functools.cached_property
+    def content(self) -> str:
+        """What is in it: a root that is made again may get newer packages."""
+        return Hasher(self.ident).file(
+            self.path / "var/lib/dpkg/status").short()
 
     def exists(self) -> bool:
         return self.path.is_dir()

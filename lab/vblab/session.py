@@ -25,6 +25,7 @@ EXIT_OK, EXIT_SCRIPT, EXIT_SETUP, EXIT_LOG, EXIT_TIMEOUT = range(5)
 EXIT_INTERRUPTED = 130
 KEEP_RUNS = 20
 POLL = 0.05
+STOPPED = "L1 stopped before its scripts had ended"
 
 
 @dataclass
@@ -33,6 +34,7 @@ class Outcome:
     scripts: dict[str, int] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     done: int | None = None         # L1's own summary
+    qemu: str = ""                  # how its QEMU ended, if by itself
     timed_out: bool = False
     interrupted: bool = False
     findings: list[logs.Finding] = field(default_factory=list)
@@ -49,8 +51,8 @@ class Outcome:
         if self.timed_out:
             reasons.append("timeout")
         reasons += self.errors + failed
-        if self.done is None and not reasons:
-            reasons.append("L1 stopped before its scripts had ended")
+        if self.done is None and not self.timed_out:
+            reasons.append(f"{STOPPED}: {self.qemu}")
         if self.findings:
             code = EXIT_LOG
         elif self.timed_out:
@@ -127,7 +129,7 @@ def _l2_archive(o: argparse.Namespace, payload: Payload) -> Archive:
         {"LAB_MODULES": " ".join(images.loadable(payload.guest, "l2"))},
         [("GUESTS", str(o.guests)), ("VCPUS", str(o.vcpus)), *o.env]))
     _common(a, payload, payload.guest_modules, o.l2)
-    for source, dest in o.add_l2:
+    for source, dest in o.add + o.add_l2:
         a.add(source, dest)
     return a
 
@@ -164,7 +166,7 @@ def _l1_archive(o: argparse.Namespace, payload: Payload, mode: str,
     _common(a, payload, payload.host_modules, o.l1)
     a.file("lab/l2/vmlinuz", payload.guest.image)
     a.file("lab/l2/initrd", *l2_parts)
-    for source, dest in o.add_l1:
+    for source, dest in o.add + o.add_l1:
         a.add(source, dest)
     return a
 
@@ -263,7 +265,7 @@ def _unpack(tar: Path, out: Path) -> None:
 def make_out(explicit: Path | None) -> Path:
     if explicit is not None:
         explicit.mkdir(parents=True, exist_ok=True)
-        for pattern in ("l1*.log", "l2-*.log", "*.dmesg", "qemu-l2-*.log",
+        for pattern in ("l1*.log", "l2-*.log", "*.dmesg", "qemu-l*.log",
                         "result.json"):
             for old in explicit.glob(pattern):
                 old.unlink()
@@ -295,6 +297,7 @@ def _follow(proc: subprocess.Popen, o: argparse.Namespace, control: _Control,
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
         if ended:
+            outcome.qemu = machine.ending(proc.returncode)
             return
         now = time.monotonic()
         if outcome.done is not None:
@@ -306,6 +309,10 @@ def _follow(proc: subprocess.Popen, o: argparse.Namespace, control: _Control,
             outcome.timed_out = True
             return
         time.sleep(POLL)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""
 
 
 def _options_json(o: argparse.Namespace) -> dict:
@@ -329,7 +336,7 @@ def _report(outcome: Outcome, out: Path, qemu_log: Path,
     if outcome.timed_out:
         warn(f"timeout after {o.timeout} s; ends of the logs:")
     elif lost:
-        warn("L1 stopped before its scripts had ended; ends of the logs:")
+        warn(f"{STOPPED}: {outcome.qemu}; ends of the logs:")
     if lost or outcome.errors:
         shown = [out / "l1.log", *sorted(out.glob("l2-*.log")),
                  *sorted(out.glob("qemu-l2-*.log")), qemu_log]
@@ -351,6 +358,7 @@ def run(o: argparse.Namespace, mode: str = "run", echo: bool = True) -> int:
     start = time.monotonic()
     with temp_dir(paths.tmp(), "run-") as work:
         initrd = _make_initrd(o, payload, mode, work)
+        qemu_log = out / "qemu-l1.log"
         ports = {"lab.ctl": work / "ctl", "lab.out": out / "l1-script.log",
                  "lab.tar": work / "out.tar"}
         for n in range(o.guests):
@@ -358,7 +366,6 @@ def run(o: argparse.Namespace, mode: str = "run", echo: bool = True) -> int:
         l1 = machine.Machine(payload.tools, payload.host, initrd,
                              out / "l1.log", o.cpus, o.mem, o.append_l1,
                              ports, interactive=mode == "shell", icount=o.icount)
-        qemu_log = work / "qemu.log"
         start = time.monotonic()
         control = _Control(ports["lab.ctl"], outcome, start, echo)
         proc = l1.start(qemu_log)
@@ -369,12 +376,14 @@ def run(o: argparse.Namespace, mode: str = "run", echo: bool = True) -> int:
             outcome.interrupted = True
         finally:
             machine.stop(proc)
+        said = _without_noise(tail(qemu_log, 60), 1)
+        if outcome.qemu and said:
+            outcome.qemu += f", its last words: {said}"
         _unpack(ports["lab.tar"], out)
-        for path in [out / "l1.log", *(out / f"l2-{n}.log"
-                                       for n in range(o.guests))]:
-            if path.exists():
-                outcome.findings += logs.judge(
-                    str(path), path.read_text(errors="replace"), o.allow_log)
+        for who in ["l1", *(f"l2-{n}" for n in range(o.guests))]:
+            outcome.findings += logs.judge_both(
+                *((str(path), _text(path)) for path in
+                  (out / f"{who}.log", out / f"{who}.dmesg")), o.allow_log)
         _report(outcome, out, qemu_log, o)
     code, reason = outcome.verdict()
     result = {

@@ -19,7 +19,8 @@ from .util import Interrupted, LabError, run_logged, temp_dir
 
 TESTS = paths.REPO / "selftests/lab-tests.json"
 UNIT = "selftests/unit"
-PYTHON = ["lab/tests", "bench/tests"]
+# The last of them boots the lab.
+PYTHON = ["lab/tests", "bench/tests", "lab/boots"]
 # Of one selftest in a machine; an entry's "test_timeout" overrides it.
 TEST_TIMEOUT = 120
 # What busybox's and coreutils' `timeout` exit with then.

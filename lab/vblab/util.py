@@ -45,9 +45,9 @@ def warn(message: str) -> None:
     print(f"lab: {message}", file=sys.stderr, flush=True)
 
 
-def die_with_parent() -> None:
+def die_with_parent(sig: int = signal.SIGKILL) -> None:
     """preexec_fn: a child must not survive us, whatever way we end."""
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _libc.prctl(PR_SET_PDEATHSIG, sig, 0, 0, 0)
 
 
 def install_signal_handlers() -> None:
