@@ -17,6 +17,7 @@
 #define KILLED	20
 
 static struct minivm vm[NR];
+static int there;		/* CPU of vCPUs that are to be watched */
 static struct {
 	__u64 cookie;		/* 0: not registered */
 	long registered, unregistered, reset;
@@ -187,10 +188,27 @@ static void several(void)
 }
 
 /*
- * In the child: a VM with a vCPU in each state. All its file descriptors are
- * closed: what keeps it are its threads in KVM_RUN.
+ * In the child: a VM with a vCPU in each state, all on the other CPU (who looks
+ * on the same CPU sees none running). All its file descriptors are closed:
+ * what keeps it are its threads in KVM_RUN.
  */
 enum { IS_FIRST, IS_SECOND, IS_HALTED, IS_VMM, IS_OFF, NR_IS };
+
+static int has_state(struct vb_vcpu_host *t, int i, __u32 state)
+{
+	return AWAIT(__atomic_load_n(&t[i].state, __ATOMIC_ACQUIRE) == state);
+}
+
+static int has_states(struct vb_vcpu_host *t)
+{
+	return has_state(t, IS_FIRST, VB_VCPU_RUNNING) &&
+	       has_state(t, IS_FIRST, VB_VCPU_PREEMPTED) &&
+	       has_state(t, IS_SECOND, VB_VCPU_RUNNING) &&
+	       has_state(t, IS_SECOND, VB_VCPU_PREEMPTED) &&
+	       has_state(t, IS_HALTED, VB_VCPU_HALTED) &&
+	       has_state(t, IS_VMM, VB_VCPU_VMM) &&
+	       has_state(t, IS_OFF, VB_VCPU_OFF);
+}
 
 static void every_state(unsigned char *mem, int ready)
 {
@@ -210,10 +228,12 @@ static void every_state(unsigned char *mem, int ready)
 	if (vm_register(&m, VM_AREA, COOKIE))
 		_exit(1);
 	for (i = 0; i < NR_IS; i++)
-		vm_start(&thread[i], &m, i, sched_getcpu(), VM_AREA);
+		vm_start(&thread[i], &m, i, there, VM_AREA);
 	vm_command(&thread[IS_HALTED], VM_CMD_HALT);
 	vm_command(&thread[IS_VMM], VM_CMD_LEAVE);
-	AWAIT(thread[IS_VMM].waits);
+	/* No thread calls KVM_RUN again: the descriptors can go. */
+	if (!AWAIT(thread[IS_VMM].waits) || !has_states(table(&m)))
+		_exit(1);
 	close(m.vm);
 	close(m.kvm);
 	for (i = 0; i < NR_IS; i++)
@@ -222,11 +242,6 @@ static void every_state(unsigned char *mem, int ready)
 		for (;;)
 			pause();
 	_exit(1);
-}
-
-static int has_state(struct vb_vcpu_host *t, int i, __u32 state)
-{
-	return AWAIT(__atomic_load_n(&t[i].state, __ATOMIC_ACQUIRE) == state);
 }
 
 /* Ends by a signal; the memory stays ours to look at. */
@@ -252,13 +267,7 @@ static void ends(int sig, const char *how)
 	t = vm_host_table(h);
 	snprintf(name, sizeof(name), "%s: its file was closed, states go on",
 		 how);
-	report(c && has_state(t, IS_FIRST, VB_VCPU_RUNNING) &&
-	       has_state(t, IS_FIRST, VB_VCPU_PREEMPTED) &&
-	       has_state(t, IS_SECOND, VB_VCPU_RUNNING) &&
-	       has_state(t, IS_HALTED, VB_VCPU_HALTED) &&
-	       has_state(t, IS_VMM, VB_VCPU_VMM) &&
-	       has_state(t, IS_OFF, VB_VCPU_OFF) &&
-	       h->host_status == VB_HOST_ACTIVE, name);
+	report(c && has_states(t) && h->host_status == VB_HOST_ACTIVE, name);
 	kill(pid, sig);
 	waitpid(pid, NULL, 0);
 	snprintf(name, sizeof(name),
@@ -318,8 +327,16 @@ static void killed_together(void)
 
 int main(void)
 {
+	int here = sched_getcpu();
+
 	begin();
 	several();
+	there = vm_pin(here) ? vm_other_cpu(here) : -1;
+	if (there < 0) {
+		skip("the end of VMs with vCPUs in every state",
+		     "needs two CPUs");
+		return end();
+	}
 	ends(SIGKILL, "killed");
 	ends(SIGTERM, "ended");
 	killed_together();
