@@ -164,9 +164,7 @@ int main(void)
 	expect(h->nr_vcpus, NR - LATE, "number of vCPUs");
 	expect(pinned_kb(getpid()), VB_AREA_PAGES(NR) * VB_PAGE_SIZE / 1024,
 	       "all pages of the area are pinned");
-	for (; i > NR - LATE; i--)
-		;
-	for (; i < NR; i++) {
+	for (i = NR - LATE, good = 1; i < NR; i++) {
 		add(i);
 		runs(i);
 		good &= valid(i) && h->nr_vcpus == (unsigned int)i + 1;

@@ -158,6 +158,27 @@ static void replace(void)
 	*(volatile unsigned char *)side = *side;
 }
 
+/* Who failed to register has nothing to unregister. */
+static void unregister_refused(void)
+{
+	long ret = 0;
+	int i;
+
+	for (i = 0; i < TRIES && ret != -VB_EINVAL; i++) {
+		area(-1);
+		busy_begin();
+		vm_op(&vm, VB_OP_REGISTER, VM_AREA, VB_ABI_VERSION, COOKIE);
+		change_cookie();
+		ret = vm_wait_status(&vm, COOKIE, -VB_EAGAIN);
+		if (!ret)
+			vm_unregister(&vm, COOKIE);
+		busy_end();
+	}
+	expect(ret, -VB_EINVAL, "refused by the work item");
+	expect(vm_unregister(&vm, COOKIE), -VB_ENOENT,
+	       "refused by the work item, then unregistered: nothing is there");
+}
+
 /* The layout that was checked is the one that is used. */
 static void layout(void)
 {
@@ -191,8 +212,8 @@ static void layout(void)
 		vm_unregister(&vm, COOKIE);
 		busy_end();
 	}
-	report(late, "layout changed: the one that was checked is used");
-	report(only_grew(&before, 0), "layout changed: nothing is refused");
+	report(late, "its layout changed: the one that was checked is used");
+	report(only_grew(&before, 0), "its layout changed: nothing is refused");
 }
 
 /* Unregistered before it was pinned: as if it had never been. */
@@ -276,6 +297,7 @@ int main(void)
 	race(1, replace, -VB_EFAULT, "table replaced by another page");
 	race(0, replace, -VB_EFAULT,
 	     "header replaced by another page with its content");
+	unregister_refused();
 	layout();
 	unregister_at_once();
 	gone();
