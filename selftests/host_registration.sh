@@ -1,38 +1,47 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Registration of shared areas and every refusal, from VMs of our own
-# (src/kvm_registration.c), with each kind of hook.
+# Registration of shared areas, every refusal, and what stands in the areas, from
+# VMs of our own (src/kvm_*.c), with each kind of hook.
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
 need_root
 need_module vbalance_host
 [ -e /dev/kvm ] || skip_all "no /dev/kvm"
-PROGRAM=$(command -v kvm_registration) || skip_all "kvm_registration is not built"
+PROGRAMS="kvm_registration kvm_refusals kvm_races kvm_states kvm_vms kvm_many"
+for p in $PROGRAMS; do
+	command -v "$p" >/dev/null || skip_all "$p is not built"
+done
+OUT=$(mktemp)
 unload vbalance_host
+
+# Its lines are ours; its numbers are not.
+run() {	# PREFIX PROGRAM
+	"$2" > "$OUT" 2>&1
+	run_status=$?
+	while read -r line; do
+		case $line in
+		ok\ *) ok 0 "$1: ${line#*- }" ;;
+		not\ ok\ *) ok 1 "$1: ${line#*- }" ;;
+		*) echo "# ${line#\# }" ;;
+		esac
+	done < "$OUT"
+	equal "$1: status of $2" $run_status 0
+}
 
 for hook in ftrace kprobe; do
 	check "load with hook=$hook" load vbalance_host hook=$hook
 	check "hook=$hook is what is used" \
 		grep -q "^run_state on ($hook)" $HOST/features
-	"$PROGRAM" > /tmp/registration.out 2>&1
-	status=$?
-	# Its lines are ours; its numbers are not.
-	while read -r line; do
-		case $line in
-		ok\ *) ok 0 "hook=$hook: ${line#*- }" ;;
-		not\ ok\ *) ok 1 "hook=$hook: ${line#*- }" ;;
-		"#"*) echo "$line" ;;
-		esac
-	done < /tmp/registration.out
-	equal "hook=$hook: program's status" $status 0
+	for p in $PROGRAMS; do run "hook=$hook" "$p"; done
 	check "unload with hook=$hook" unload vbalance_host
 done
 
 check "load with observe=1" load vbalance_host observe=1
 check "observe=1 offers nothing" grep -q "^registration off" $HOST/features
-"$PROGRAM" > /tmp/registration.out 2>&1
+kvm_registration > "$OUT" 2>&1
 check "observe=1: a guest finds no host module" \
-	grep -q "got -1000, expected" /tmp/registration.out
+	grep -q "got -1000, expected" "$OUT"
 check "observe=1 still sees vCPUs" [ "$(stat_of $HOST/stats loads)" -gt 0 ]
 check "unload with observe=1" unload vbalance_host
+rm -f "$OUT"
 ktap_end

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A VM of our own in a few lines: 2 MB of memory, vCPUs in 64-bit mode, and
- * one thing that it can do: make a hypercall, from kernel or user mode. For
- * tests of vbalance_host that must not depend on a guest kernel. Errors of the
- * set-up end the process with status 4 (skip).
+ * two things that they can do: make a hypercall, from kernel or user mode
+ * (vm_call), and spin, halt and leave on command (vm_loop, driven by a thread:
+ * vmthread.h). For tests of vbalance_host that must not depend on a guest
+ * kernel. Errors of the set-up end the process with status 4 (skip).
  */
 #ifndef _VB_MINIVM_H
 #define _VB_MINIVM_H
@@ -27,15 +28,71 @@
 #define VM_PML4		0x1000UL
 #define VM_PDPT		0x2000UL
 #define VM_CODE		0x4000UL
+#define VM_GDT		0x5000UL
+#define VM_IDT		0x6000UL
+#define VM_LOOP		0x7000UL	/* vm_loop, then its NMI handler */
+#define VM_NMI		0x7f00UL
 #define VM_AREA		0x10000UL	/* where vm_header() puts an area */
+#define VM_BOXES	0x100000UL	/* struct vm_box[], below it stacks */
 
 struct minivm {
 	int kvm, vm;
 	unsigned char *mem;
 	int nr_vcpus;
-	int vcpu[16];
-	struct kvm_run *run[16];
+	int *vcpu;
+	struct kvm_run **run;
 };
+
+/* What vm_loop shares with us, one a vCPU. */
+struct vm_box {
+	__u64	command;	/* VM_CMD_*; 0 when taken */
+	__u64	beats;		/* rounds */
+	__u64	tsc;		/* at the last round */
+	__u64	bit_clear;	/* rounds that found the own running bit clear */
+	__u64	not_running;	/* rounds that found another state of its own */
+	__u64	wakes;		/* returns from HLT */
+	__u64	stack[26];	/* for the frame of an NMI */
+};
+
+_Static_assert(sizeof(struct vm_box) == 256, "vm_box");
+
+#define VM_MAX_VCPUS	((VM_MEM - VM_BOXES) / sizeof(struct vm_box))
+
+#define VM_CMD_HALT	1
+#define VM_CMD_LEAVE	2
+
+/* rdi: own box, rsi: running bitmap, r8: own slot, r9: own state. */
+extern const unsigned char vm_loop[], vm_loop_end[];
+
+__asm__(
+".pushsection .rodata\n"
+"vm_loop:\n"
+"1:	incq	8(%rdi)\n"
+"	rdtsc\n"
+"	shl	$32, %rdx\n"
+"	or	%rdx, %rax\n"
+"	mov	%rax, 16(%rdi)\n"
+"	xor	%eax, %eax\n"
+"	btq	%r8, (%rsi)\n"
+"	setnc	%al\n"
+"	add	%rax, 24(%rdi)\n"
+"	xor	%eax, %eax\n"
+"	cmpl	$1, (%r9)\n"		/* VB_VCPU_RUNNING */
+"	setne	%al\n"
+"	add	%rax, 32(%rdi)\n"
+"	mov	(%rdi), %rax\n"
+"	test	%rax, %rax\n"
+"	jz	1b\n"
+"	movq	$0, (%rdi)\n"
+"	dec	%rax\n"
+"	jz	2f\n"
+"	out	%al, $0xf4\n"
+"	jmp	1b\n"
+"2:	hlt\n"
+"	incq	40(%rdi)\n"
+"	jmp	1b\n"
+"vm_loop_end:\n"
+".popsection\n");
 
 static inline int vm_must(int ret, const char *what)
 {
@@ -80,6 +137,10 @@ static inline void vm_mode(struct minivm *m, int i, int user)
 	struct kvm_sregs s;
 
 	vm_must(ioctl(m->vcpu[i], KVM_GET_SREGS, &s), "KVM_GET_SREGS");
+	s.gdt.base = VM_GDT;
+	s.gdt.limit = 3 * 8 - 1;
+	s.idt.base = VM_IDT;
+	s.idt.limit = 256 * 16 - 1;
 	s.cs = code;
 	s.ds = data;
 	s.es = data;
@@ -107,13 +168,16 @@ static inline void vm_reset_mode(struct minivm *m, int i)
 	vm_must(ioctl(m->vcpu[i], KVM_SET_SREGS, &s), "KVM_SET_SREGS");
 }
 
-static inline void vm_add_vcpu(struct minivm *m)
+/* @id: the APIC id; vm->vcpu[] is in order of creation, like the slots. */
+static inline void vm_add_vcpu_id(struct minivm *m, unsigned int id)
 {
 	int size = vm_must(ioctl(m->kvm, KVM_GET_VCPU_MMAP_SIZE, 0), "map size");
 	struct kvm_cpuid2 *cpuid;
 	int i = m->nr_vcpus++;
 
-	m->vcpu[i] = vm_must(ioctl(m->vm, KVM_CREATE_VCPU, i),
+	m->vcpu = realloc(m->vcpu, m->nr_vcpus * sizeof(*m->vcpu));
+	m->run = realloc(m->run, m->nr_vcpus * sizeof(*m->run));
+	m->vcpu[i] = vm_must(ioctl(m->vm, KVM_CREATE_VCPU, id),
 			     "KVM_CREATE_VCPU");
 	m->run[i] = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
 			 m->vcpu[i], 0);
@@ -126,26 +190,54 @@ static inline void vm_add_vcpu(struct minivm *m)
 	free(cpuid);
 }
 
-/* @vcpus: 1 .. 16 */
-static inline void vm_create(struct minivm *m, int vcpus)
+static inline void vm_add_vcpu(struct minivm *m)
+{
+	vm_add_vcpu_id(m, m->nr_vcpus);
+}
+
+/* Memory that outlives the process when it was mapped before a fork(). */
+static inline unsigned char *vm_memory_new(void)
+{
+	void *mem = mmap(NULL, VM_MEM, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (mem == MAP_FAILED)
+		vm_must(-1, "mmap");
+	return mem;
+}
+
+/* A VM without vCPUs. @mem: VM_MEM bytes. @irqchip: KVM's own (HLT waits). */
+static inline void vm_new(struct minivm *m, unsigned char *mem, int irqchip)
 {
 	static const unsigned char call[2][8] = {
 		{ 0x0f, 0x01, 0xc1, 0xe6, 0xf4 },	/* vmcall; out */
 		{ 0x0f, 0x01, 0xd9, 0xe6, 0xf4 },	/* vmmcall; out */
 	};
-	int i;
 
 	memset(m, 0, sizeof(*m));
 	m->kvm = vm_must(open("/dev/kvm", O_RDWR | O_CLOEXEC), "/dev/kvm");
 	m->vm = vm_must(ioctl(m->kvm, KVM_CREATE_VM, 0), "KVM_CREATE_VM");
-	m->mem = mmap(NULL, VM_MEM, PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (m->mem == MAP_FAILED)
-		vm_must(-1, "mmap");
+	if (irqchip)
+		vm_must(ioctl(m->vm, KVM_CREATE_IRQCHIP, 0),
+			"KVM_CREATE_IRQCHIP");
+	m->mem = mem;
 	vm_memory(m, 0, 0, m->mem, VM_MEM, 0);
 	*(__u64 *)(m->mem + VM_PML4) = VM_PDPT | 7;
 	*(__u64 *)(m->mem + VM_PDPT) = 0x87;	/* 1 GB page at 0 */
 	memcpy(m->mem + VM_CODE, call[vm_is_amd()], sizeof(call[0]));
+	memcpy(m->mem + VM_LOOP, vm_loop, vm_loop_end - vm_loop);
+	memcpy(m->mem + VM_NMI, "\x48\xcf", 2);			/* iretq */
+	((__u64 *)(m->mem + VM_GDT))[1] = 0x00af9b000000ffffULL;	/* code */
+	((__u64 *)(m->mem + VM_GDT))[2] = 0x00cf93000000ffffULL;	/* data */
+	/* Interrupt gate of vector 2, selector 8. */
+	((__u64 *)(m->mem + VM_IDT))[4] = 0x00008e0000080000ULL | VM_NMI;
+}
+
+static inline void vm_create(struct minivm *m, int vcpus)
+{
+	int i;
+
+	vm_new(m, vm_memory_new(), 0);
 	for (i = 0; i < vcpus; i++) {
 		vm_add_vcpu(m);
 		vm_mode(m, i, 0);
@@ -164,6 +256,8 @@ static inline void vm_destroy(struct minivm *m)
 	close(m->vm);
 	close(m->kvm);
 	munmap(m->mem, VM_MEM);
+	free(m->vcpu);
+	free(m->run);
 }
 
 /*
