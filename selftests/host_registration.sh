@@ -14,25 +14,15 @@ for hook in ftrace kprobe; do
 	check "load with hook=$hook" load vbalance_host hook=$hook
 	check "hook=$hook is what is used" \
 		grep -q "^run_state on ($hook)" $HOST/features
-	"$PROGRAM" > /tmp/registration.out 2>&1
-	status=$?
-	# Its lines are ours; its numbers are not.
-	while read -r line; do
-		case $line in
-		ok\ *) ok 0 "hook=$hook: ${line#*- }" ;;
-		not\ ok\ *) ok 1 "hook=$hook: ${line#*- }" ;;
-		"#"*) echo "$line" ;;
-		esac
-	done < /tmp/registration.out
-	equal "hook=$hook: program's status" $status 0
+	embed "hook=$hook" "$PROGRAM"
 	check "unload with hook=$hook" unload vbalance_host
 done
 
 check "load with observe=1" load vbalance_host observe=1
 check "observe=1 offers nothing" grep -q "^registration off" $HOST/features
-"$PROGRAM" > /tmp/registration.out 2>&1
+"$PROGRAM" > "$KTAP_TMP/out" 2>&1
 check "observe=1: a guest finds no host module" \
-	grep -q "got -1000, expected" /tmp/registration.out
+	grep -q "got -1000, expected" "$KTAP_TMP/out"
 check "observe=1 still sees vCPUs" [ "$(stat_of $HOST/stats loads)" -gt 0 ]
 check "unload with observe=1" unload vbalance_host
 ktap_end
