@@ -37,7 +37,25 @@ balance_stop() {
 moved() { [ "$(gstat moves)" -gt "$1" ]; }
 check "moves without irqbalance" await 60 moved 5
 
-# ---- without the policy script ----
+# ---- with the policy script ----
+chmod 755 "$KTAP_TMP"
+printf '#!/bin/sh\necho "$2" >> %s/asked\nexec sh %s "$@"\n' "$KTAP_TMP" "$(readlink -f "$POLICY")" > "$KTAP_TMP/policy"
+chmod 755 "$KTAP_TMP/policy"
+balance --policyscript="$KTAP_TMP/policy"
+asked() {
+	for irq in $IRQS; do
+		grep -q -x "$irq" "$KTAP_TMP/asked" || return 1
+	done
+}
+check "irqbalance asks about each of ours" await 60 asked
+rounds() { [ "$(grep -c -e '-------------' "$KTAP_TMP/irqbalance")" -gt "$1" ]; }
+check "and then goes round" await 120 rounds 6
+check "we go on moving" await 60 moved "$(gstat moves)"
+equal "it moves none of ours" "$(gstat foreign)" 0
+balance_stop
+equal "nor binds one" "$(movable)" "$IRQS"
+
+# ---- without it ----
 balance
 noticed() { [ "$(gstat foreign)" -gt 0 ]; }
 check "what irqbalance moves is noticed" await 60 noticed
@@ -64,31 +82,10 @@ traffic_more 60
 equal "and are not moved any more" "$(state)" "$before"
 unload vbalance_guest
 check "nor by unloading" allowed
-traffic_more 20
 while read -r irq mask; do
 	echo "$mask" > /proc/irq/"$irq"/smp_affinity_list
 done < "$KTAP_TMP/masks"
 traffic_more 20
-
-# ---- with it ----
-load vbalance_guest policy=paper backoff_ms=600000
-equal "interrupts are free again" "$(movable)" "$IRQS"
-chmod 755 "$KTAP_TMP"
-printf '#!/bin/sh\necho "$2" >> %s/asked\nexec sh %s "$@"\n' "$KTAP_TMP" "$(readlink -f "$POLICY")" > "$KTAP_TMP/policy"
-chmod 755 "$KTAP_TMP/policy"
-balance --policyscript="$KTAP_TMP/policy"
-asked() {
-	for irq in $IRQS; do
-		grep -q -x "$irq" "$KTAP_TMP/asked" || return 1
-	done
-}
-check "irqbalance asks about each of ours" await 60 asked
-rounds() { [ "$(grep -c -e '-------------' "$KTAP_TMP/irqbalance")" -gt "$1" ]; }
-check "and then goes round" await 120 rounds 6
-check "we go on moving" await 60 moved "$(gstat moves)"
-equal "it moves none of ours" "$(gstat foreign)" 0
-balance_stop
-equal "nor binds one" "$(movable)" "$IRQS"
 traffic_stop "every packet is answered once"
 busy_stop
 ktap_end

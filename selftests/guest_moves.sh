@@ -62,10 +62,11 @@ guest 0 'rmmod vbalance_guest'
 # ---- somebody else moves ----
 guest 0 'insmod /lab/vbalance_guest.ko policy=paper backoff_ms=600000'
 check "moves" await 60 moved 5
-irq=$(g 0 movable | head -n 1)
 effective() { guest 0 "cat /proc/irq/$irq/effective_affinity_list"; }
 irq_row() { g 0 "cell \$GUEST/irqs $irq $1"; }
 traffic_start "$IP"
+traffic_more 20
+irq=$(g 0 busiest)
 guest 0 "echo 2 > /proc/irq/$irq/smp_affinity_list"
 noticed() { [ "$(irq_row affinity)" = restricted ] && [ "$(irq_row foreign)" -gt 0 ]; }
 check "a foreign mask is noticed, counted and binds" await 60 noticed

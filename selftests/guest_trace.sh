@@ -62,7 +62,7 @@ equal "no move to where the interrupt is" "$(awk '$2 == $4' "$KTAP_TMP/vb_guest_
 
 # ---- somebody else ----
 echo 0 > $GUEST_PARAMETERS/backoff_ms
-irq=$(movable | head -n 1)
+irq=$(busiest)
 mask=$(cat /proc/irq/"$irq"/smp_affinity_list)
 trace_on vbalance_guest/vb_guest_foreign
 echo 1 > /proc/irq/"$irq"/smp_affinity_list

@@ -16,10 +16,6 @@ IRQS=$(movable)
 # shellcheck disable=SC2086 # a list of numbers
 home=$(where $IRQS)
 echo "# source $(gstat source)"
-# The input queue that answers come by.
-busiest() {
-	cols $GUEST/irqs handled irq name | grep input | sort -n | tail -n 1 | cut -d ' ' -f 2
-}
 unmoved="the host does not take CPUs away from this guest: nothing has to be moved"
 
 # ---- observe ----

@@ -46,6 +46,12 @@ movable() {
 	cols $GUEST/irqs irq affinity | sed -n 's/ free$//p'
 }
 
+# The one by which most packets came in.
+busiest() {
+	cols $GUEST/irqs handled irq name affinity | grep 'input.* free$' |
+		sort -n | tail -n 1 | cut -d ' ' -f 2
+}
+
 # where IRQ...: "irq CPU" of each, as the kernel sees it
 where() {
 	for irq; do
