@@ -65,15 +65,15 @@ check "after a pause the page is the source" await 60 source_is 0 page
 equal "the same page" "$(gstat registrations)" "$registrations"
 
 # ---- migration: nobody tells the guest that its page is dead ----
-check "the VM is stopped" guest_qmp 0 '{"execute":"stop"}' > /dev/null
-check "and migrated to a file" guest_qmp 0 '{"execute":"migrate","arguments":{"uri":"exec:cat > /tmp/vm"}}' > /dev/null
+check "the VM is stopped" qmp 0 '{"execute":"stop"}'
+check "and migrated to a file" qmp 0 '{"execute":"migrate","arguments":{"uri":"exec:cat > /tmp/vm"}}'
 migrated() { guest_qmp 0 '{"execute":"query-migrate"}' | grep -q '"status": "completed"'; }
 check "completely" await 120 migrated
 guest_stop 0
 guest_start 0 -incoming 'exec:cat /tmp/vm'
 arrived() { guest_qmp 0 '{"execute":"query-status"}' 2>/dev/null | grep -q '"status": "paused"'; }
 check "it arrives" await 120 arrived
-check "and goes on" guest_qmp 0 '{"execute":"cont"}' > /dev/null
+check "and goes on" qmp 0 '{"execute":"cont"}'
 guest_wait 0
 rm -f /tmp/vm
 equal "it is the same guest" "$(gstat fallback_gone)" $((gone + 3))
@@ -130,7 +130,7 @@ guest 0 'rmmod vbalance_guest'
 # Without its good-bye, the reset of the VM ends the host's writes.
 guest 0 'insmod /lab/vbalance_guest.ko'
 check "registered a third time" await 60 is_active 0
-check "the VM is reset" guest_qmp 0 '{"execute":"system_reset"}' > /dev/null
+check "the VM is reset" qmp 0 '{"execute":"system_reset"}'
 check "the host lets go" await 60 let_go
 equal "because of the reset" "$(counts)" "3 2 1 "
 guest_wait 0

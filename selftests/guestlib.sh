@@ -63,11 +63,11 @@ cpus() {
 	grep -c ^processor /proc/cpuinfo
 }
 
-# One busy loop for each CPU.
+# One busy loop for each CPU, which leaves what the test itself needs to it.
 busy_start() {
 	BUSY=
 	for busy_cpu in $(sed -n 's/^processor[^0-9]*//p' /proc/cpuinfo); do
-		taskset -c "$busy_cpu" sh -c 'while :; do :; done' &
+		nice -n 19 taskset -c "$busy_cpu" sh -c 'while :; do :; done' &
 		BUSY="$BUSY $!"
 	done
 }
@@ -99,8 +99,8 @@ TRACE=$TRACING/instances/vbalance_test
 trace_on() {
 	trace_off
 	mkdir -p $TRACE
-	# Comparable between CPUs.
-	echo global > $TRACE/trace_clock
+	# Comparable between CPUs, by default.
+	echo "${TRACE_CLOCK:-global}" > $TRACE/trace_clock
 	for event; do
 		echo 1 > "$TRACE/events/$event/enable" || return 1
 	done

@@ -40,6 +40,13 @@ nothing_left() {
 	all_unpinned && [ "$(vm_folders)" = 0 ]
 }
 
+# qmp N COMMAND: quiet, but for a refusal
+qmp() {
+	guest_qmp "$1" "$2" > "$KTAP_TMP/qmp" && return
+	sed 's/^/# /' "$KTAP_TMP/qmp"
+	return 1
+}
+
 vcpus_on() {	# N MASK...: vCPU i on the CPUs of mask i, again from the first
 	lab_n=$1
 	shift
