@@ -1,75 +1,141 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# The guest follows vbalance_host coming and going. Runs in the lab's L1.
+# The guest follows vbalance_host coming and going, and leaves nothing behind
+# when it reboots, migrates or dies. Runs in the lab's L1.
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
-[ -r /lab/lib.sh ] || skip_all "runs in the lab only"
-# shellcheck source=/dev/null
-. /lab/lib.sh
-need_root
-need_module vbalance_host
+# shellcheck source=selftests/lablib.sh
+. "$KTAP_DIR/lablib.sh"
 unload vbalance_host
 guest 0 'rmmod vbalance_guest 2>/dev/null; true'
+gstat() { g 0 gstat "$1"; }
 
-gstat() { guest 0 "sed -n 's/^$1 //p' $GUEST/stats"; }
-source_is() { [ "$(gstat source)" = "$1" ]; }
-active() { grep -q '^active 1' $HOST/"$(guest_pid 0)"-*/registration 2>/dev/null; }
-
+# ---- no host module: asked again after 1, 2, 4, 8, 8, ... seconds ----
+NUMBER=0x76424c00	# VB_HYPERCALL; it has no other event while nobody answers
+asked() { events kvm_hypercall | grep -c "nr $NUMBER a0 0x0 "; }
+asked_often() { [ "$(asked)" -ge 5 ]; }
+trace_on kvm/kvm_hypercall
 check "guest module loads without a host module" guest 0 'insmod /lab/vbalance_guest.ko'
 equal "then steal time is its source" "$(gstat source)" steal
 equal "and it knows why" "$(gstat page_status)" -1000
+check "it asks for a host module again" await 120 asked_often
+equal "with pauses of 1, 2, 4, 8 seconds, or longer ones" \
+	"$(sed -n "s/.* \([0-9.]*\): kvm_hypercall: nr $NUMBER a0 0x0 .*/\1/p" $TRACE/trace |
+	awk 'BEGIN { pause = 1 }
+	NR > 1 && NR < 6 { if ($1 - last < pause * 0.9) print $1 - last " s instead of " pause; pause *= 2 }
+	{ last = $1 }')" ""
+trace_off
 
+# ---- the host module comes ----
 check "host module comes" load vbalance_host
-check "the guest finds it by itself" await 60 source_is page
-check "the host says the same" active
-check "slots are mapped" guest 0 "grep -q '^page on' $GUEST/features"
-
+check "the guest finds it by itself" await 60 source_is 0 page
+check "the host says the same" is_active 0
+check "the page is on" guest 0 "grep -q '^page on' $GUEST/features"
+equal "each CPU has a slot of its own" \
+	"$(g 0 'cols $GUEST/vcpus slot' | sort -n)" "$(seq 0 $((VCPUS - 1)))"
 guest 0 'burn 4 >/dev/null 2>&1 </dev/null &'
+one_runs() {
+	[ "$(g 0 'cols $GUEST/vcpus run' | sort | uniq -c | awk '{ print $1, $2 }' | tr '\n' ' ')" = \
+		"$((VCPUS - 1)) preempted 1 running " ]
+}
+check "of stacked busy vCPUs one runs, the others are preempted" await 60 one_runs
+
+# ---- and goes, and comes ----
+gone=$(gstat fallback_gone)
+g 0 trace_on vbalance_guest/vb_guest_register vbalance_guest/vb_guest_fallback
+fallbacks() { g 0 events vb_guest_fallback | sed 's/cpu=[0-9]* //' | sort | uniq -c | awk '{ print $1, $2 }'; }
 for _ in 1 2 3; do
 	check "host module goes under load" unload vbalance_host
-	check "the guest falls back" await 60 source_is steal
+	check "the guest falls back" await 60 source_is 0 steal
 	check "host module comes back under load" load vbalance_host
-	check "the guest is back as well" await 60 source_is page
+	check "the guest is back as well" await 60 source_is 0 page
 done
-check "fallbacks are counted" [ "$(($(gstat fallback_self) + $(gstat fallback_gone) + $(gstat fallback_status)))" -ge 3 ]
-check "registrations are counted" [ "$(gstat registrations)" -ge 4 ]
+equal "the host said each time that it goes" "$(gstat fallback_gone)" $((gone + 3))
+equal "and the guest's events say so" "$(fallbacks)" "3 why=gone"
+equal "registrations are counted" "$(gstat registrations)" 4
+equal "and traced" "$(g 0 events vb_guest_register | grep -c -E '^cookie=0x[0-9a-f]+ pages=[1-9][0-9]* ret=0$')" 3
+g 0 'echo > $TRACE/trace'
 
 # A stopped and continued guest is the same guest.
-kill -STOP "$(guest_pid 0)"; sleep 3; kill -CONT "$(guest_pid 0)"
-check "after a pause the page is the source" await 60 source_is page
+registrations=$(gstat registrations)
+kill -STOP "$(guest_pid 0)"
+sleep 3
+kill -CONT "$(guest_pid 0)"
+check "after a pause the page is the source" await 60 source_is 0 page
+equal "the same page" "$(gstat registrations)" "$registrations"
+
+# ---- migration: nobody tells the guest that its page is dead ----
+check "the VM is stopped" qmp 0 '{"execute":"stop"}'
+check "and migrated to a file" qmp 0 '{"execute":"migrate","arguments":{"uri":"exec:cat > /tmp/vm"}}'
+migrated() { guest_qmp 0 '{"execute":"query-migrate"}' | grep -q '"status": "completed"'; }
+check "completely" await 120 migrated
+guest_stop 0
+guest_start 0 -incoming 'exec:cat /tmp/vm'
+arrived() { guest_qmp 0 '{"execute":"query-status"}' 2>/dev/null | grep -q '"status": "paused"'; }
+check "it arrives" await 120 arrived
+check "and goes on" qmp 0 '{"execute":"cont"}'
+guest_wait 0
+rm -f /tmp/vm
+equal "it is the same guest" "$(gstat fallback_gone)" $((gone + 3))
+again() { [ "$(gstat registrations)" = $((registrations + 1)) ]; }
+check "which registers again" await 60 again
+equal "because it saw for itself that its page was dead" \
+	"$(gstat fallback_self) $(gstat fallback_gone) $(gstat fallback_status)" "1 $((gone + 3)) 0"
+equal "and the event says so" "$(fallbacks)" "1 why=self"
+check "the page is the source again" await 60 source_is 0 page
+g 0 trace_off
 
 guest 0 'killall burn 2>/dev/null; true'
 check "guest module unloads" guest 0 'rmmod vbalance_guest'
-let_go() { grep -q '^active 0' $HOST/"$(guest_pid 0)"-*/registration; }
+let_go() { grep -q '^active 0' "$(vm_dir 0)/registration"; }
 check "the host has let go" await 20 let_go
-equal "nothing stays pinned" "$(stat_of $HOST/stats pages_pinned)" "$(stat_of $HOST/stats pages_unpinned)"
+check "nothing stays pinned" await 20 all_unpinned
 
-# source= does what it says.
+# ---- source= does what it says ----
 guest 0 'insmod /lab/vbalance_guest.ko source=steal'
 sleep 3
-equal "source=steal leaves the host alone" "$(gstat source)" steal
+equal "source=steal leaves the host alone" "$(gstat source) $(gstat registrations)" "steal 0"
 guest 0 'rmmod vbalance_guest; insmod /lab/vbalance_guest.ko source=page'
-check "source=page takes the page" await 60 source_is page
+check "source=page takes the page" await 60 source_is 0 page
 unload vbalance_host
-check "source=page has none without the host" await 60 source_is none
+check "source=page has none without the host" await 60 source_is 0 none
 guest 0 'rmmod vbalance_guest'
+guest_log_clean 0
 
-# The guest goes while it is registered.
+# ---- the guest goes while it is registered ----
 load vbalance_host
 guest 0 'insmod /lab/vbalance_guest.ko'
-check "registered" await 60 active
+check "registered" await 60 is_active 0
 guest_stop 0
-gone() { [ "$(stat_of $HOST/stats pages_pinned)" = "$(stat_of $HOST/stats pages_unpinned)" ] && ! ls -d $HOST/[0-9]* >/dev/null 2>&1; }
-check "a guest that is killed leaves nothing" await 60 gone
-guest_start 0
+check "a guest that is killed leaves nothing" await 60 nothing_left
+
+# ---- it reboots in the same VM ----
+guest_start 0 -action reboot=reset
 guest_wait 0
-# Reboot: the guest says good-bye (and QEMU ends, with -no-reboot).
 guest 0 'insmod /lab/vbalance_guest.ko'
-check "registered again" await 60 active
-guest 0 'reboot -f >/dev/null 2>&1 &' || true
-stopped() { ! guest_running 0; }
-check "the guest reboots" await 60 stopped
-check "nothing is left of it" await 60 gone
+check "registered in a VM that may reboot" await 60 is_active 0
+counts() { sed -n 's/^\(registered\|unregistered\|reset\) //p' "$(vm_dir 0)/registration" | tr '\n' ' '; }
+equal "once" "$(counts)" "1 0 0 "
+vm=$(vm_dir 0)
+guest 0 'reboot -f >/dev/null 2>&1 &'
+check "before it reboots it unregisters" await 60 let_go
+rebooted() { guest_wait 0 5 2>/dev/null && guest 0 '! grep -q ^vbalance_guest /proc/modules'; }
+check "the guest is up again" await 120 rebooted
+equal "it unregistered itself: there was nothing left to reset" "$(counts)" "1 1 0 "
+guest 0 'insmod /lab/vbalance_guest.ko'
+check "and registers again" await 60 is_active 0
+equal "in the same VM" "$(vm_dir 0) $(counts)" "$vm 2 1 0 "
+guest 0 'rmmod vbalance_guest'
+
+# Without its good-bye, the reset of the VM ends the host's writes.
+guest 0 'insmod /lab/vbalance_guest.ko'
+check "registered a third time" await 60 is_active 0
+check "the VM is reset" qmp 0 '{"execute":"system_reset"}'
+check "the host lets go" await 60 let_go
+equal "because of the reset" "$(counts)" "3 2 1 "
+guest_wait 0
+guest_stop 0
+check "nothing is left of it" await 60 nothing_left
 guest_start 0
 guest_wait 0
 unload vbalance_host

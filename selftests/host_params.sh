@@ -26,25 +26,11 @@ done
 equal "default of hook" "$(cat /sys/module/vbalance_host/parameters/hook)" auto
 check "a loaded module cannot be loaded again" sh -c "! insmod $(module_path vbalance_host) 2>/dev/null"
 
-# Somebody who is not root neither loads nor reads.
-if setpriv --help 2>&1 | grep -q -e --reuid; then
-	as_user() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
-elif command -v su >/dev/null && grep -q ^nobody: /etc/passwd; then
-	as_user() { su nobody -s /bin/sh -c "$*"; }
-else
-	as_user() { return 99; }
-fi
-as_user true
-if [ $? = 99 ]; then
-	skip "a plain user cannot unload" "no way to become one"
-else
-	! as_user rmmod vbalance_host 2>/dev/null
-	ok $? "a plain user cannot unload"
-	! as_user cat $HOST/stats >/dev/null 2>&1
-	ok $? "a plain user cannot read debugfs"
-fi
+unload vbalance_host
+user_is_refused vbalance_host $HOST/stats
 
 # With no VM running, KVM itself can go and come back.
+load vbalance_host
 if [ "$(awk '$1 == "kvm" { print $3 }' /proc/modules)" = 1 ] &&
 		grep -q '^kvm_amd .* 0 ' /proc/modules; then
 	vendor=kvm_amd

@@ -11,37 +11,21 @@ PROGRAMS="kvm_registration kvm_refusals kvm_races kvm_states kvm_vms kvm_many"
 for p in $PROGRAMS; do
 	command -v "$p" >/dev/null || skip_all "$p is not built"
 done
-OUT=$(mktemp)
 unload vbalance_host
-
-# Its lines are ours; its numbers are not.
-run() {	# PREFIX PROGRAM
-	"$2" > "$OUT" 2>&1
-	run_status=$?
-	while read -r line; do
-		case $line in
-		ok\ *) ok 0 "$1: ${line#*- }" ;;
-		not\ ok\ *) ok 1 "$1: ${line#*- }" ;;
-		*) echo "# ${line#\# }" ;;
-		esac
-	done < "$OUT"
-	equal "$1: status of $2" $run_status 0
-}
 
 for hook in ftrace kprobe; do
 	check "load with hook=$hook" load vbalance_host hook=$hook
 	check "hook=$hook is what is used" \
 		grep -q "^run_state on ($hook)" $HOST/features
-	for p in $PROGRAMS; do run "hook=$hook" "$p"; done
+	for p in $PROGRAMS; do embed "hook=$hook: $p" "$p"; done
 	check "unload with hook=$hook" unload vbalance_host
 done
 
 check "load with observe=1" load vbalance_host observe=1
 check "observe=1 offers nothing" grep -q "^registration off" $HOST/features
-kvm_registration > "$OUT" 2>&1
+kvm_registration > "$KTAP_TMP/out" 2>&1
 check "observe=1: a guest finds no host module" \
-	grep -q "got -1000, expected" "$OUT"
+	grep -q "got -1000, expected" "$KTAP_TMP/out"
 check "observe=1 still sees vCPUs" [ "$(stat_of $HOST/stats loads)" -gt 0 ]
 check "unload with observe=1" unload vbalance_host
-rm -f "$OUT"
 ktap_end

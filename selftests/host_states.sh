@@ -5,49 +5,42 @@
 # vbalance_host loaded.
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
-[ -r /lab/lib.sh ] || skip_all "runs in the lab only"
-# shellcheck source=/dev/null
-. /lab/lib.sh
-need_root
-need_module vbalance_host
+# shellcheck source=selftests/lablib.sh
+. "$KTAP_DIR/lablib.sh"
 loaded vbalance_host || load vbalance_host
 VM=
-find_vm() { VM=$(ls -d $HOST/"$(guest_pid 0)"-* 2>/dev/null); [ -n "$VM" ]; }
+find_vm() { VM=$(vm_dir 0); [ -n "$VM" ]; }
 check "the VM has a folder named like KVM's" await 20 find_vm
 
-state() { awk -v s="$1" '$1 == s { print $3 }' "$VM/vcpus"; }
-column() {	# SLOT NAME
-	awk -v s="$1" -v name="$2" '$1 == "slot" { for (i = 1; i <= NF; i++) c[$i] = i }
-		$1 == s { print $c[name] }' "$VM/vcpus"
-}
+state() { cell "$VM/vcpus" "$1" state; }
 is() { [ "$(state "$1")" = "$2" ]; }
 all_are() {
 	for s in $(seq 0 $((VCPUS - 1))); do is "$s" "$1" || return 1; done
 }
 all_known() {
-	[ "$(awk '$1 ~ /^[0-9]/ { print $1 }' "$VM/vcpus" | sort -n | tr '\n' ' ')" = "$(seq 0 $((VCPUS - 1)) | tr '\n' ' ')" ]
+	[ "$(cols "$VM/vcpus" slot | sort -n)" = "$(seq 0 $((VCPUS - 1)))" ]
 }
 
 guest 0 'killall burn 2>/dev/null; true'
 check "every vCPU is listed once, by its slot" await 20 all_known
+unknown=$(stat_of $HOST/stats unknown_vcpu)
 check "idle guest: all vCPUs are seen halted" await 60 all_are halted
 
 # One vCPU of the guest busy, alone on its CPU: running.
 guest 0 'burn 1 >/dev/null 2>&1 </dev/null &'
 check "a busy vCPU is seen running" await 60 is 0 running
-before=$(column 0 preempted_n)
+before=$(cell "$VM/vcpus" 0 preempted_n)
 
 # All threads of the guest busy on one CPU: one runs, the others are preempted.
 guest 0 "killall burn 2>/dev/null; burn $VCPUS >/dev/null 2>&1 </dev/null &"
-TIDS=$(vcpu_tids 0)
-for t in $TIDS; do taskset -p 2 "$t" >/dev/null; done
+check "all on one CPU" vcpus_on 0 2
 seen_stacked() {
 	states=$(for s in $(seq 0 $((VCPUS - 1))); do state "$s"; done)
 	[ "$(echo "$states" | grep -c running)" = 1 ] &&
 		[ "$(echo "$states" | grep -c preempted)" = $((VCPUS - 1)) ]
 }
 check "stacked vCPUs: one running, the others preempted" await 60 seen_stacked
-more_preemptions() { [ "$(column 0 preempted_n)" -gt "$((before + 5))" ]; }
+more_preemptions() { [ "$(cell "$VM/vcpus" 0 preempted_n)" -gt "$((before + 5))" ]; }
 check "preemptions are counted" await 60 more_preemptions
 
 # Behind a real-time hog on their CPU nobody runs.
@@ -65,6 +58,7 @@ kill -CONT "$(guest_pid 0)"
 check "and running again" await 60 seen_stacked
 guest 0 'killall burn 2>/dev/null; true'
 check "idle again: halted" await 60 all_are halted
-equal "no vCPU was put that was not known" "$(stat_of $HOST/stats no_memory)" 0
+equal "no vCPU was put that was not known" "$(stat_of $HOST/stats unknown_vcpu)" "$unknown"
+equal "none was overlooked for lack of memory" "$(stat_of $HOST/stats no_memory)" 0
 guest_pin 0
 ktap_end

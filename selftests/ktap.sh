@@ -6,10 +6,26 @@
 
 KTAP_N=0
 KTAP_FAILED=0
+KTAP_DIR=$(dirname "$0")
 DEBUG=/sys/kernel/debug/vbalance
 HOST=$DEBUG/host
-GUEST=$DEBUG/guest
+# shellcheck source=selftests/guestlib.sh
+. "$KTAP_DIR/guestlib.sh"
+KTAP_TMP=$(mktemp -d /tmp/vbalance-test.XXXXXX)
 echo "KTAP version 1"
+
+# However the test ends: stop what was started, put back what was there.
+ktap_cleanup() {
+	busy_stop
+	# shellcheck disable=SC2086 # a list of process ids
+	[ -z "$KTAP_KILL" ] || kill $KTAP_KILL 2>/dev/null
+	trace_off
+	ktap_reload
+	rm -rf "$KTAP_TMP"
+}
+KTAP_KILL=
+trap ktap_cleanup EXIT
+trap 'exit 143' TERM INT
 
 ok() {	# STATUS NAME
 	KTAP_N=$((KTAP_N + 1))
@@ -47,6 +63,24 @@ ktap_end() {
 	exit 0
 }
 
+# embed PREFIX COMMAND...: the results of another KTAP program as ours
+embed() {
+	ktap_prefix=$1
+	shift
+	"$@" > "$KTAP_TMP/embedded" 2>&1
+	ktap_status=$?
+	# Its lines are ours; its numbers are not.
+	while read -r ktap_line; do
+		case $ktap_line in
+		ok\ *) ok 0 "$ktap_prefix: ${ktap_line#*- }" ;;
+		not\ ok\ *) ok 1 "$ktap_prefix: ${ktap_line#*- }" ;;
+		KTAP* | 1..*) ;;
+		*) echo "# $ktap_line" ;;
+		esac
+	done < "$KTAP_TMP/embedded"
+	equal "$ktap_prefix: exit status" $ktap_status 0
+}
+
 # Lines of the kernel log that came since the test began.
 KTAP_DMESG=$(dmesg | wc -l)
 ktap_new_dmesg() {
@@ -61,11 +95,14 @@ need_root() {
 	[ "$(id -u)" = 0 ] || skip_all "needs root"
 }
 
+in_lab() {
+	[ -r /lab/config ]
+}
+
 # Path of one of our modules: built in this tree, in the lab, or installed.
 module_path() {	# NAME
-	ktap_dir=$(dirname "$0")
-	for ktap_f in "$ktap_dir/../host-mod/$1.ko" \
-			"$ktap_dir/../guest-mod/$1.ko" "/lab/$1.ko"; do
+	for ktap_f in "$KTAP_DIR/../host-mod/$1.ko" \
+			"$KTAP_DIR/../guest-mod/$1.ko" "/lab/$1.ko"; do
 		[ -e "$ktap_f" ] && { echo "$ktap_f"; return; }
 	done
 	modinfo -n "$1" 2>/dev/null
@@ -79,19 +116,31 @@ loaded() {
 	grep -q "^$1 " /proc/modules
 }
 
+# What insmod says is kept for those who want to know why it failed.
 load() {	# NAME [PARAMETERS...]
 	ktap_m=$(module_path "$1")
 	shift
-	insmod "$ktap_m" "$@" 2>/dev/null
+	insmod "$ktap_m" "$@" 2> "$KTAP_TMP/insmod"
 }
 
+# Modules that were loaded before the test, with their parameters.
+KTAP_FOUND=
 unload() {
-	! loaded "$1" || rmmod "$1"
+	loaded "$1" || return 0
+	if [ "$KTAP_FOUND" = "${KTAP_FOUND#* "$1" }" ]; then
+		KTAP_FOUND="$KTAP_FOUND $1 "
+		for ktap_f in /sys/module/"$1"/parameters/*; do
+			echo "${ktap_f##*/}=$(cat "$ktap_f")"
+		done > "$KTAP_TMP/parameters-$1"
+	fi
+	rmmod "$1"
 }
 
-# stat FILE NAME: value of a "name value" line
-stat_of() {
-	sed -n "s/^$2 //p" "$1" 2>/dev/null
+ktap_reload() {
+	for ktap_m in $KTAP_FOUND; do
+		! loaded "$ktap_m" || rmmod "$ktap_m"
+		xargs insmod "$(module_path "$ktap_m")" < "$KTAP_TMP/parameters-$ktap_m"
+	done
 }
 
 # await SECONDS COMMAND...: until it succeeds. Generous: machines are slow.
@@ -111,7 +160,7 @@ equal() {	# NAME GOT WANTED
 	ok $? "$1"
 }
 
-# A refused parameter: -EINVAL, one clear line, module not loaded.
+# A refused parameter: EINVAL, one clear line, module not loaded.
 refuses() {	# MODULE PARAMETER=VALUE
 	ktap_before=$(dmesg | wc -l)
 	if load "$1" "$2"; then
@@ -119,7 +168,135 @@ refuses() {	# MODULE PARAMETER=VALUE
 		ok 1 "$1 $2 is refused"
 		return
 	fi
-	dmesg | tail -n +$((ktap_before + 1)) |
+	ktap_refused "$1" "$2" "$KTAP_TMP/insmod"
+	ok $? "$1 $2 is refused: EINVAL and a clear line in the log"
+}
+
+# The same for a parameter of a loaded module, which keeps its value.
+refuses_live() {	# MODULE PARAMETER=VALUE
+	ktap_f=/sys/module/$1/parameters/${2%%=*}
+	ktap_value=$(cat "$ktap_f")
+	ktap_before=$(dmesg | wc -l)
+	# Not echo: the shell does not say which error it got.
+	! printf %s "${2#*=}" | dd of="$ktap_f" 2> "$KTAP_TMP/dd" &&
+		ktap_refused "$1" "$2" "$KTAP_TMP/dd" &&
+		[ "$(cat "$ktap_f")" = "$ktap_value" ]
+	ok $? "live: $1 $2 is refused: EINVAL, a clear line, the old value stays"
+}
+
+ktap_refused() {	# MODULE PARAMETER=VALUE ERRORS
+	grep -qi 'invalid \(argument\|parameter\)' "$3" &&
+		dmesg | tail -n +$((ktap_before + 1)) |
 		grep -q "$1: parameter ${2%%=*}=${2#*=}: not"
-	ok $? "$1 $2 is refused with a clear line in the log"
+}
+
+# ---- somebody who is not root ----
+
+as_user() {
+	if setpriv --help 2>&1 | grep -q -e --reuid; then
+		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	else
+		su nobody -s /bin/sh -c "$*"
+	fi
+}
+
+# user_refused NAME COMMAND...: fails for a plain user, for lack of permission
+user_refused() {
+	ktap_name=$1
+	shift
+	! as_user "$@" > "$KTAP_TMP/user" 2>&1 &&
+		grep -qi 'not permitted\|permission denied' "$KTAP_TMP/user"
+	ok $? "$ktap_name"
+}
+
+# A plain user can do nothing with a module, which must not be loaded.
+user_is_refused() {	# MODULE FILE
+	if [ "$(as_user id -u 2>/dev/null)" != 65534 ]; then
+		skip "$1: a plain user" "no way to become one"
+		return
+	fi
+	# Where a plain user can read it, so that only loading can fail.
+	chmod 755 "$KTAP_TMP"
+	cp "$(module_path "$1")" "$KTAP_TMP/user.ko"
+	check "$1: a plain user can read the file" as_user test -r "$KTAP_TMP/user.ko"
+	user_refused "$1: a plain user cannot load it" \
+		"$(command -v insmod)" "$KTAP_TMP/user.ko"
+	! loaded "$1"
+	ok $? "$1: and it is not loaded"
+	load "$1"
+	user_refused "$1: a plain user cannot unload it" "$(command -v rmmod)" "$1"
+	check "$1: and it is still there" loaded "$1"
+	user_refused "$1: a plain user cannot read debugfs" cat "$2"
+	for ktap_f in /sys/module/"$1"/parameters/*; do
+		user_refused "$1: a plain user cannot write ${ktap_f##*/}" \
+			dd if=/dev/null of="$ktap_f"
+	done
+	unload "$1"
+	rm -f "$KTAP_TMP/user.ko"
+}
+
+# ---- numbered packets ----
+
+# PEER answers pings: what the user says, else the default gateway.
+need_peer() {
+	: "${PEER:=$(ip route show default | sed -n 's/.* via \([^ ]*\).*/\1/p' | head -n 1)}"
+	[ -n "$PEER" ] || skip_all "nobody to ping: no default gateway; set PEER="
+	ping -n -c 3 -W 10 "$PEER" > /dev/null 2>&1 ||
+		skip_all "$PEER does not answer pings; set PEER="
+}
+
+# What follows is about the traffic that was started last, or selected.
+traffic_start() {	# ADDRESS
+	traffic_select "$1"
+	ping -n -i 0.05 "$1" > "$KTAP_TRAFFIC" 2> "$KTAP_TRAFFIC.err" &
+	echo $! > "$KTAP_TRAFFIC.pid"
+	KTAP_KILL="$KTAP_KILL $!"
+}
+
+traffic_select() {	# ADDRESS
+	KTAP_TRAFFIC=$KTAP_TMP/traffic-$1
+}
+
+# Number of the packet that was answered last.
+traffic_seen() {
+	sed -n 's/.*bytes from.*icmp_seq=\([0-9]*\).*/\1/p' "$KTAP_TRAFFIC" | tail -n 1
+}
+
+traffic_passed() {	# N
+	ktap_seen=$(traffic_seen)
+	[ "${ktap_seen:-0}" -gt "$1" ]
+}
+
+# traffic_more N: so many more packets are answered
+traffic_more() {
+	ktap_seen=$(traffic_seen)
+	await 120 traffic_passed $((${ktap_seen:-0} + $1))
+}
+
+traffic_sent() {
+	KTAP_SENT=$(sed -n 's,.*/\([0-9]*\) packets.*,\1,p' "$KTAP_TRAFFIC.err" | tail -n 1)
+	[ -n "$KTAP_SENT" ]
+}
+
+# Each packet that was sent so far must have been answered, once, by the time
+# that later ones are.
+traffic_stop() {	# NAME
+	ktap_ping=$(cat "$KTAP_TRAFFIC.pid")
+	kill -QUIT "$ktap_ping"
+	await 20 traffic_sent
+	await 120 traffic_passed "${KTAP_SENT:-0}"
+	kill -INT "$ktap_ping"
+	wait "$ktap_ping"
+	KTAP_KILL=$(echo "$KTAP_KILL " | sed "s/ $ktap_ping / /")
+	ktap_bad=$(awk -v sent="${KTAP_SENT:-0}" '
+		/bytes from/ && match($0, /icmp_seq=[0-9]+/) {
+			n[substr($0, RSTART + 9, RLENGTH - 9) + 0]++
+		}
+		END {
+			if (!sent) print "nothing sent"
+			for (i = 1; i <= sent; i++)
+				if (n[i] != 1) print "packet " i ": " n[i] + 0 " answers"
+		}' "$KTAP_TRAFFIC")
+	echo "# $1: ${KTAP_SENT:-0} packets"
+	equal "$1" "$ktap_bad" ""
 }

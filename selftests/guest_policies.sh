@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# What shows only where two vCPUs run side by side: mappings, the threshold;
+# and irqbalance. Runs in the lab's L1 and drives guest 0 (two virtio-net
+# devices), whose four vCPUs share two CPUs.
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "$0")/ktap.sh"
+# shellcheck source=selftests/lablib.sh
+. "$KTAP_DIR/lablib.sh"
+unload vbalance_host
+load vbalance_host
+guest 0 'rmmod vbalance_guest 2>/dev/null; true'
+check "vCPUs share two CPUs" vcpus_on 0 1 2
+embed "side by side" guest 0 'exec /lab/selftests/guest_load.sh'
+grep -q 'ok .*no reason to move' "$KTAP_TMP/embedded"
+ok $? "side by side: the threshold was looked at"
+
+# ---- mapping ----
+guest 0 'insmod /lab/vbalance_guest.ko policy=paper'
+irqs=$(g 0 movable | tr '\n' ' ')
+[ "$(echo "$irqs" | wc -w)" -ge 3 ]
+ok $? "three interrupts or more may be moved"
+traffic_start "$(guest_ip 0)"
+# How many CPUs hold them, in some samples one after the other.
+spread() { g 0 "for i in 1 2 3 4 5; do where $irqs | cut -d ' ' -f 2 | sort -u | wc -l; done" | tr '\n' ' '; }
+apart() { spread | grep -q '[2-9]'; }
+together() { [ "$(spread)" = "1 1 1 1 1 " ]; }
+moved() { [ "$(g 0 gstat moves)" -gt "$1" ]; }
+busy() { guest 0 "killall burn 2>/dev/null; burn $1 >/dev/null 2>&1 </dev/null &"; }
+# All take turns: each interrupt has its own way.
+busy 4
+check "mapping=per-irq moves them" await 60 moved 5
+check "mapping=per-irq: they are on several vCPUs" await 60 apart
+# CPUs 0 and 1 run all the time, 2 and 3 hardly ever: nobody has a reason to
+# leave either, so that what is together was brought together.
+busy 2
+guest 0 'echo single > /sys/module/vbalance_guest/parameters/mapping'
+check "mapping=single brings all to one vCPU" await 120 together
+busy 4
+moves=$(g 0 gstat moves)
+check "mapping=single moves them" await 60 moved "$moves"
+guest 0 'echo per-irq > /sys/module/vbalance_guest/parameters/mapping'
+check "mapping=per-irq parts them again" await 60 apart
+traffic_stop "every packet is answered once"
+guest 0 'rmmod vbalance_guest; killall burn'
+
+# ---- policy=cost: one attempt in each absence of the holder ----
+# Both machines' events on one clock: the guest's is the host's and an offset.
+guest_pin 0
+guest 0 'insmod /lab/vbalance_guest.ko policy=cost observe=1; burn 4 >/dev/null 2>&1 </dev/null &'
+check "run states come from the page" await 60 source_is 0 page
+equal "slot n is CPU n" "$(g 0 'cols $GUEST/vcpus cpu slot' | awk '$1 != $2')" ""
+export TRACE_CLOCK=x86-tsc
+trace_on vbalance_host/vb_host_state
+g 0 "TRACE_CLOCK=x86-tsc; trace_on vbalance_guest/vb_guest_decision"
+traffic_start "$(guest_ip 0)"
+traffic_more 30
+g 0 'trace_stop /tmp/trace; cat /tmp/trace' > "$KTAP_TMP/guest"
+trace_stop "$KTAP_TMP/host"
+traffic_stop "policy=cost: every packet is answered once"
+offset=$(cat /sys/kernel/debug/kvm/"$(guest_pid 0)"-*/vcpu0/tsc-offset)
+{
+	# time, what, holder, interrupt
+	sed -n 's/.* \([0-9]*\): vb_guest_decision: \(irq=[0-9]*\) \([0-9]*\) -> .* reason=move_rescue .*/\1 rescue \3 \2/p' "$KTAP_TMP/guest" |
+		awk -v offset="$offset" '{ printf "%.0f %s %s %s\n", $1 - offset, $2, $3, $4 }'
+	sed -n 's/.* \([0-9]*\): vb_host_state: .* vcpu=\([0-9]*\) [a-z]* -> running$/\1 runs \2/p' "$KTAP_TMP/host"
+} | sort -n > "$KTAP_TMP/both"
+rescues=$(grep -c rescue "$KTAP_TMP/both")
+echo "# $rescues rescues, $(grep -c runs "$KTAP_TMP/both") times on a CPU"
+[ "$rescues" -gt 10 ]
+ok $? "policy=cost decides to rescue"
+equal "policy=cost: never twice while the holder is away" \
+	"$(awk '$2 == "runs" { ran[$3]++ }
+	$2 == "rescue" { if (($3, $4) in at && at[$3, $4] == ran[$3] + 0) print; at[$3, $4] = ran[$3] + 0 }' "$KTAP_TMP/both" | head -n 3)" ""
+guest 0 'rmmod vbalance_guest; killall burn'
+
+# ---- irqbalance ----
+embed "irqbalance" guest 0 'exec /lab/selftests/guest_irqbalance.sh'
+guest_log_clean 0
+unload vbalance_host
+ktap_end

@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# vbalance_guest under network traffic, seen from the guest alone: observing
+# moves nothing, moving loses nothing, unloading puts everything back. Runs in
+# any KVM guest with a virtio network device. PEER is whom it pings (default:
+# the default gateway).
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "$0")/ktap.sh"
+need_root
+need_module vbalance_guest
+need_peer
+unload vbalance_guest
+load vbalance_guest policy=paper observe=1 || skip_all "the module does not load: $(cat "$KTAP_TMP/insmod")"
+IRQS=$(movable)
+[ -n "$IRQS" ] || skip_all "no interrupt that may be moved"
+# shellcheck disable=SC2086 # a list of numbers
+home=$(where $IRQS)
+echo "# source $(gstat source)"
+unmoved="the host does not take CPUs away from this guest: nothing has to be moved"
+
+# ---- observe ----
+busy_start
+overcommitted && tight=1 || tight=
+traffic_start "$PEER"
+before=$(gstat decisions)
+check "observe=1: packets are answered" traffic_more 60
+[ "$(gstat decisions)" -gt "$before" ]
+ok $? "observe=1 decides meanwhile"
+observed() { [ "$(gstat observed)" -gt 10 ]; }
+if [ "$tight" ]; then
+	check "observe=1 counts what it would have moved" await 60 observed
+else
+	skip "observe=1 counts what it would have moved" "$unmoved"
+fi
+equal "observe=1 moves nothing" "$(gstat moves) $(gstat ebusy)" "0 0"
+# shellcheck disable=SC2086 # a list of numbers
+equal "observe=1: interrupts are where they were" "$(where $IRQS)" "$home"
+traffic_stop "observe=1: every packet is answered once"
+unload vbalance_guest
+
+# ---- moving ----
+load vbalance_guest policy=paper
+moved() { [ "$(gstat moves)" -gt "$before" ]; }
+traffic_start "$PEER"
+traffic_more 20
+rx=$(busiest)
+if [ "$tight" ]; then
+	for _ in 1 2 3; do
+		before=$(gstat moves)
+		traffic_more 20 && await 60 moved || break
+	done
+	check "moves go on between packets" moved
+	equal "no move failed for a reason that is not known" "$(gstat failed)" 0
+
+	# Hold still away from home: interrupts are counted there and nowhere else.
+	away() {
+		echo 0 > $GUEST_PARAMETERS/observe
+		traffic_more 10
+		echo 1 > $GUEST_PARAMETERS/observe
+		[ "$(cell $GUEST/irqs "$rx" cpu)" != "$(cell $GUEST/irqs "$rx" home)" ]
+	}
+	check "interrupt $rx is away from home" await 60 away
+	traffic_more 20	# what was latched before
+	cpu=$(cell $GUEST/irqs "$rx" cpu)
+	counts() { sed -n "s/^ *$rx: *//p" /proc/interrupts; }
+	first=$(counts)
+	traffic_more 40
+	equal "its new interrupts are counted on CPU $cpu alone" \
+		"$(printf '%s\n%s\n' "$first" "$(counts)" | awk -v n="$(cpus)" '
+		NR == 1 { for (i = 1; i <= n; i++) was[i] = $i }
+		NR == 2 { for (i = 1; i <= n; i++) if ($i > was[i]) printf "%d ", i - 1 }')" "$cpu "
+	equal "and it has stayed there" "$(cell $GUEST/irqs "$rx" cpu)" "$cpu"
+	echo 0 > $GUEST_PARAMETERS/observe
+else
+	traffic_more 100
+	skip "moves go on between packets" "$unmoved"
+fi
+traffic_stop "moving: every packet is answered once"
+
+# ---- loading and unloading ----
+traffic_start "$PEER"
+traffic_more 10
+for _ in 1 2; do
+	unload vbalance_guest
+	traffic_more 10
+	load vbalance_guest policy=paper
+	traffic_more 20
+done
+check "loads and unloads under traffic" loaded vbalance_guest
+unload vbalance_guest
+# shellcheck disable=SC2086 # a list of numbers
+equal "unloaded: interrupts are back where they were" "$(where $IRQS)" "$home"
+traffic_more 20
+traffic_stop "loading and unloading: every packet is answered once"
+busy_stop
+ktap_end

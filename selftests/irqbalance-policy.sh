@@ -1,0 +1,1 @@
+../contrib/irqbalance-policy.sh

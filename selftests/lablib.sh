@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh
+# What tests share that run in the lab's L1 and drive its guests. Sourced
+# after ktap.sh.
+[ -r /lab/lib.sh ] || skip_all "runs in the lab only"
+# shellcheck source=/dev/null
+. /lab/lib.sh
+need_root
+need_module vbalance_host
+
+# g N COMMAND...: in guest N, with the functions of guestlib.sh
+g() {
+	lab_n=$1
+	shift
+	guest "$lab_n" ". /lab/selftests/guestlib.sh; $*" </dev/null
+}
+
+source_is() {	# N SOURCE
+	[ "$(g "$1" gstat source)" = "$2" ]
+}
+
+# Folder of guest N in the host's debugfs.
+vm_dir() {
+	ls -d $HOST/"$(guest_pid "$1")"-* 2>/dev/null
+}
+
+vm_folders() {
+	find $HOST -mindepth 1 -maxdepth 1 -type d | wc -l
+}
+
+is_active() {	# N
+	grep -q '^active 1' "$(vm_dir "$1")/registration" 2>/dev/null
+}
+
+all_unpinned() {
+	[ "$(stat_of $HOST/stats pages_pinned)" = "$(stat_of $HOST/stats pages_unpinned)" ]
+}
+
+nothing_left() {
+	all_unpinned && [ "$(vm_folders)" = 0 ]
+}
+
+# qmp N COMMAND: quiet, but for a refusal
+qmp() {
+	guest_qmp "$1" "$2" > "$KTAP_TMP/qmp" && return
+	sed 's/^/# /' "$KTAP_TMP/qmp"
+	return 1
+}
+
+vcpus_on() {	# N MASK...: vCPU i on the CPUs of mask i, again from the first
+	lab_n=$1
+	shift
+	lab_masks="$*"
+	for lab_tid in $(vcpu_tids "$lab_n"); do
+		[ $# -gt 0 ] || eval "set -- $lab_masks"
+		taskset -p "$1" "$lab_tid" > /dev/null || return 1
+		shift
+	done
+}
+
+guest_log_clean() {	# N
+	guest "$1" "dmesg | grep -E 'WARNING: CPU|nobody cared|virtio.*(timeout|reset)'" \
+		</dev/null > "$KTAP_TMP/bad"
+	equal "nothing bad in guest $1's log" "$(cat "$KTAP_TMP/bad")" ""
+}
