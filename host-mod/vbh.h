@@ -95,6 +95,7 @@ struct vbh_vcpu {
 	u64 changed_tsc;		/* host TSC */
 	u64 count[VB_NR_VCPU_STATES];	/* entries into each state */
 	u64 cycles[VB_NR_VCPU_STATES];	/* finished stays, host TSC cycles */
+	u64 tsc_ratio, tsc_offset;	/* host to guest, at the last change */
 	struct rcu_head rcu;
 } ____cacheline_aligned_in_smp;
 
@@ -139,6 +140,7 @@ void vbh_on_put(struct kvm_vcpu *vcpu);
 void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg);
 void vbh_infer_state(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
 		     bool is_caller);
+void vbh_note_tsc(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu);
 
 /* ---- registration ---- */
 

@@ -152,9 +152,10 @@ static long vbh_may_register(struct vbh_vm *vm)
 	if (reg && READ_ONCE(reg->hdr->cookie) != reg->layout.cookie) {
 		vbh_detach(vm);
 		err = -VB_EAGAIN;
-	} else if (vm->dying || vm->request || reg) {
+	} else if (vm->dying || reg) {
 		err = -VB_EBUSY;
-	} else if (vm->old_reg || vm->status == -VB_EAGAIN) {
+	} else if (vm->request || vm->old_reg || vm->status == -VB_EAGAIN) {
+		/* Being set up, or being let go? */
 		err = vm->cookie ? -VB_EBUSY : -VB_EAGAIN;
 	}
 	raw_spin_unlock_irqrestore(&vbh_lock, flags);

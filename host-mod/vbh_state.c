@@ -31,14 +31,20 @@ const char * const vbh_state_names[VB_NR_VCPU_STATES] = {
 #define VBH_SEQ_ONE	0x100U
 
 /* Fractional bits of KVM's TSC ratio: kvm_caps.tsc_scaling_ratio_frac_bits. */
-static u64 vbh_scale(const struct kvm_vcpu *vcpu, u64 cycles)
+static u64 vbh_scale(const struct vbh_vcpu *v, u64 cycles)
 {
 	unsigned int frac = boot_cpu_has(X86_FEATURE_VMX) ? 48 : 32;
-	u64 ratio = vcpu->arch.l1_tsc_scaling_ratio;
 
-	if (likely(ratio == 1ULL << frac))
+	if (likely(v->tsc_ratio == 1ULL << frac))
 		return cycles;
-	return mul_u64_u64_shr(cycles, ratio, frac);
+	return mul_u64_u64_shr(cycles, v->tsc_ratio, frac);
+}
+
+/* What the work item needs for publishing and may not ask the vCPU for. */
+void vbh_note_tsc(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu)
+{
+	v->tsc_ratio = vcpu->arch.l1_tsc_scaling_ratio;
+	v->tsc_offset = vcpu->arch.l1_tsc_offset;
 }
 
 /*
@@ -73,8 +79,24 @@ static void vbh_publish_identity(const struct vbh_vcpu *v, struct vbh_reg *reg)
 		;
 }
 
-static void vbh_publish(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
-			struct vbh_reg *reg, u32 state)
+static void vbh_publish_state(const struct vbh_vcpu *v, struct vbh_reg *reg,
+			      u32 state)
+{
+	struct vb_vcpu_host *e = &reg->table[v->slot];
+
+	WRITE_ONCE(e->changed_tsc, vbh_scale(v, v->changed_tsc) + v->tsc_offset);
+	WRITE_ONCE(e->nr_preempted, v->count[VB_VCPU_PREEMPTED]);
+	WRITE_ONCE(e->preempted_tsc,
+		   vbh_scale(v, v->cycles[VB_VCPU_PREEMPTED]));
+	/* Who sees the state sees a time that is not older. */
+	smp_store_release(&e->state, state);
+	if (state == VB_VCPU_RUNNING)
+		set_bit(v->slot, (unsigned long *)reg->hdr->running);
+	else
+		clear_bit(v->slot, (unsigned long *)reg->hdr->running);
+}
+
+static void vbh_publish(struct vbh_vcpu *v, struct vbh_reg *reg, u32 state)
 {
 	struct vb_vcpu_host *e;
 
@@ -89,17 +111,7 @@ static void vbh_publish(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
 	}
 	if (unlikely(!READ_ONCE(e->flags)))
 		vbh_publish_identity(v, reg);
-	WRITE_ONCE(e->changed_tsc, vbh_scale(vcpu, v->changed_tsc) +
-				   vcpu->arch.l1_tsc_offset);
-	WRITE_ONCE(e->nr_preempted, v->count[VB_VCPU_PREEMPTED]);
-	WRITE_ONCE(e->preempted_tsc,
-		   vbh_scale(vcpu, v->cycles[VB_VCPU_PREEMPTED]));
-	/* Who sees the state sees a time that is not older. */
-	smp_store_release(&e->state, state);
-	if (state == VB_VCPU_RUNNING)
-		set_bit(v->slot, (unsigned long *)reg->hdr->running);
-	else
-		clear_bit(v->slot, (unsigned long *)reg->hdr->running);
+	vbh_publish_state(v, reg, state);
 	vbh_stat_inc(VBH_S_PUBLISHED);
 }
 
@@ -127,6 +139,7 @@ static __always_inline void vbh_change(struct vbh_vcpu *v,
 	v->cycles[word & VBH_STATE_MASK] += now - v->changed_tsc;
 	v->count[state]++;
 	v->changed_tsc = now;
+	vbh_note_tsc(v, vcpu);
 	/*
 	 * The sequence goes up before the area is written: whoever publishes
 	 * for us (vbh_publish_all) and finds the sequence unchanged after its
@@ -138,7 +151,7 @@ static __always_inline void vbh_change(struct vbh_vcpu *v,
 			    state);
 	reg = rcu_dereference_sched(v->vm->reg);
 	if (reg)
-		vbh_publish(v, vcpu, reg, state);
+		vbh_publish(v, reg, state);
 }
 
 /*
@@ -257,14 +270,8 @@ void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg)
 			    !vbh_owns(reg, &reg->table[v->slot]))
 				break;
 			vbh_publish_identity(v, reg);
-			if ((word & VBH_STATE_MASK) == VB_VCPU_RUNNING)
-				set_bit(v->slot,
-					(unsigned long *)reg->hdr->running);
-			else
-				clear_bit(v->slot,
-					  (unsigned long *)reg->hdr->running);
-			WRITE_ONCE(reg->table[v->slot].state,
-				   word & VBH_STATE_MASK);
+			/* With its past: later changes only add to it. */
+			vbh_publish_state(v, reg, word & VBH_STATE_MASK);
 			smp_mb();	/* pairs with smp_wmb() in vbh_change() */
 		} while (READ_ONCE(v->word) != word);
 	}

@@ -165,6 +165,7 @@ struct vbh_vcpu *vbh_vcpu_discover(struct kvm_vcpu *vcpu)
 	v->slot = vcpu->vcpu_idx;
 	v->apic_id = vcpu->vcpu_id;
 	v->changed_tsc = rdtsc();
+	vbh_note_tsc(v, vcpu);
 	vm->nr_vcpus++;
 	list_add_tail_rcu(&v->list, &vm->vcpus);
 	hlist_add_head_rcu(&v->node, vbh_vcpu_bucket(vcpu));
@@ -304,8 +305,12 @@ static void vbh_vm_setup(struct vbh_vm *vm, struct vbh_request *req)
 		reg = NULL;
 	} else if (reg) {
 		rcu_assign_pointer(vm->reg, reg);
-	} else {
+	} else if (vm->cookie == req->layout.cookie) {
 		vm->status = err;
+		vm->cookie = 0;
+	} else {
+		/* Refused, and nobody waits for it any more. */
+		vm->status = -VB_ENOENT;
 	}
 	raw_spin_unlock_irqrestore(&vbh_lock, flags);
 
