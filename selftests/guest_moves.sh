@@ -11,12 +11,6 @@ load vbalance_host
 IP=$(guest_ip 0)
 guest 0 'rmmod vbalance_guest 2>/dev/null; true'
 
-embed "with the host module" guest 0 'exec /lab/selftests/guest_traffic.sh'
-grep -q '^# source page$' "$KTAP_TMP/embedded"
-ok $? "all that with run states from the page"
-embed "with the host module" guest 0 'exec /lab/selftests/guest_trace.sh'
-
-# ---- what only another machine can see ----
 guest 0 'insmod /lab/vbalance_guest.ko policy=paper; burn 4 >/dev/null 2>&1 </dev/null &'
 moved() { [ "$(g 0 gstat moves)" -gt "$1" ]; }
 check "policy=paper moves" await 60 moved 5

@@ -12,7 +12,14 @@ need_module vbalance_host
 g() {
 	lab_n=$1
 	shift
-	guest "$lab_n" ". /lab/selftests/guestlib.sh; $*" </dev/null
+	guest "$lab_n" ". /lab/selftests/guestlib.sh; $*" </dev/null && return
+	lab_status=$?
+	# Nothing that follows could mean anything; this may be a subshell.
+	if [ $lab_status = 255 ] && ! guest_running "$lab_n"; then
+		echo "Bail out! guest $lab_n has gone" >&2
+		kill -TERM $$
+	fi
+	return $lab_status
 }
 
 source_is() {	# N SOURCE
