@@ -41,6 +41,35 @@ static __u64 guest_tsc(int slot)
 	return (lo | (__u64)hi << 32) + tsc_offset[slot];
 }
 
+/*
+ * Where the host's TSC is unstable KVM stops the guest's while a vCPU has no
+ * CPU: nothing can be said about times then. Emulated machines under load find
+ * their TSC unstable at any time, and say so a moment later.
+ */
+static int tsc_stable(void)
+{
+	char line[256] = "";
+	FILE *f = fopen("/sys/devices/system/clocksource/clocksource0/available_clocksource",
+			"r");
+
+	if (f) {
+		if (!fgets(line, sizeof(line), f))
+			line[0] = 0;
+		fclose(f);
+	}
+	return !!strstr(line, "tsc");
+}
+
+static void report_times(int good, const char *name)
+{
+	if (!good)
+		sleep(1);
+	if (good || tsc_stable())
+		report(good, name);
+	else
+		skip(name, "the host's TSC is unstable");
+}
+
 /* The state is there and the bit agrees; both stay for a moment. */
 static int in_state(int slot, __u32 state)
 {
@@ -98,7 +127,7 @@ static void reaches(int slot, __u32 state, const char *how)
 		 state == VB_VCPU_RUNNING ? "moves" : "stands still");
 	report(seen && still, name);
 	snprintf(name, sizeof(name), "%s: time of the change", how);
-	report(seen && after && past, name);
+	report_times(seen && after && past, name);
 }
 
 /* Column preempted_n of a vCPU in our folder; -1: not there. */
@@ -190,7 +219,7 @@ static void behind_hog(void)
 		exact = t[0].nr_preempted == nr && t[0].preempted_tsc - spent ==
 			t[0].changed_tsc - since;
 	}
-	report(exact, "preempted_tsc grows by the length of the episode");
+	report_times(exact, "preempted_tsc grows by the length of the episode");
 }
 
 static void one_vcpu(void)
@@ -232,6 +261,7 @@ static void one_vcpu(void)
 struct watch {
 	__u64 since, nr, spent;
 	long seen[VB_NR_VCPU_STATES], bits;
+	long times;		/* that were wrong */
 };
 
 static int sample(int slot, struct watch *w)
@@ -243,21 +273,24 @@ static int sample(int slot, struct watch *w)
 	__u64 beats = box->beats, last = box->tsc, later = box->beats;
 	int good = 1;
 
-	if (state >= VB_NR_VCPU_STATES)
+	if (state >= VB_NR_VCPU_STATES || nr < w->nr || spent < w->spent) {
+		printf("# slot %d: state %u, %llu then %llu, %llu then %llu\n",
+		       slot, state, w->nr, nr, w->spent, spent);
 		return 0;
-	if (since > now || since < w->since || nr < w->nr || spent < w->spent) {
-		printf("# slot %d: since %llu now %llu, %llu/%llu, %llu/%llu\n",
-		       slot, since, now, w->nr, nr, w->spent, spent);
-		good = 0;
 	}
+	if (since > now || since < w->since)
+		w->times++;
 	w->since = since;
 	w->nr = nr;
 	w->spent = spent;
 	w->seen[state]++;
 	if (state != VB_VCPU_RUNNING && t[slot].changed_tsc == since &&
-	    t[slot].state == state && (later != beats || last > since)) {
-		printf("# slot %d: moved while %s\n", slot, state_name[state]);
-		good = 0;
+	    t[slot].state == state) {
+		if (later != beats)
+			printf("# slot %d: moved while %s\n", slot,
+			       state_name[state]);
+		good = later == beats;
+		w->times += last > since;
 	}
 	return good;
 }
@@ -288,7 +321,10 @@ static void stacked(void)
 	}
 	report(alone, "stacked: at most one bit is ever set");
 	report(every, "stacked: each one is seen running and preempted");
-	report(good, "stacked: times and counts only grow, no time is ahead, nobody moves unseen");
+	report(good, "stacked: counts only grow, nobody moves who does not run");
+	for (i = 0, good = 1; i < NR; i++)
+		good &= !w[i].times;
+	report_times(good, "stacked: times only grow, none is ahead or before the guest's own");
 	for (i = 0; i < NR; i++)
 		done += t[i].nr_preempted > counted[i];
 	report(done == NR, "stacked: every one's preemptions are counted");
