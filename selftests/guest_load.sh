@@ -9,7 +9,7 @@ need_root
 need_module vbalance_guest
 need_peer
 unload vbalance_guest
-# Interrupts stay where they are: load piles up on one CPU.
+# At first interrupts stay where they are: load piles up on one CPU.
 load vbalance_guest policy=paper observe=1 || skip_all "the module does not load: $(cat "$KTAP_TMP/insmod")"
 [ -n "$(movable)" ] || skip_all "no interrupt that may be moved"
 
