@@ -17,7 +17,9 @@
  *    changed, only the effective CPU: undoing a move leaves no trace.
  *  - -EBUSY: the old vCPU has not run its vector clean-up since the last move.
  *  - An MSI that the old vCPU has latched already stays there; interrupting
- *    the new CPU once (irq_retrigger) makes it look at the queue.
+ *    the new CPU once (irq_retrigger) makes it look at the queue. It also
+ *    completes the move: the clean-up begins with the first interrupt on the
+ *    new vector, and a queue without traffic has no other.
  */
 #include <linux/cpu.h>
 #include <linux/delay.h>
@@ -143,17 +145,13 @@ static int vbg_move_locked(struct irq_desc *desc, int target)
 	return ret < 0 ? ret : 0;
 }
 
-/*
- * Make the new CPU look at the queue. An interrupt that is being handled
- * needs no second one, which would only find it in progress.
- */
+/* Interrupt the CPU that has the interrupt, also while it is being handled. */
 static bool vbg_retrigger(struct irq_desc *desc)
 {
 	struct irq_data *d = &desc->irq_data;
 
 	lockdep_assert_held(&desc->lock);
-	return !irqd_irq_inprogress(d) && d->chip->irq_retrigger &&
-	       d->chip->irq_retrigger(d) > 0;
+	return d->chip->irq_retrigger && d->chip->irq_retrigger(d) > 0;
 }
 
 /**
