@@ -92,10 +92,16 @@ guest_start() {
 			-device "virtio-blk-pci,id=disk$lab_d,drive=blk$lab_d,num-queues=$BLK_QUEUES,serial=blk$lab_d"
 	done
 	rm -f "$LAB_RUN/pid-$lab_g" "$LAB_RUN/qmp-$lab_g"
-	# It boots on all CPUs, wherever its starter is pinned. Its console is a
-	# port, not a file: that reaches lab/lab even if this machine crashes.
+	# It boots where its vCPUs will run, wherever its starter is pinned: the
+	# emulator is not reliable where more than one CPU runs guests. Its
+	# console is a port, not a file: that reaches lab/lab even if this
+	# machine crashes.
+	case $PIN in
+	stacked) lab_mask=2 ;;
+	*) lab_mask=$(printf '%x' $(((1 << CPUS) - 1))) ;;
+	esac
 	# shellcheck disable=SC2086 # QEMU_L2 is words
-	taskset "$(printf '%x' $(((1 << CPUS) - 1)))" \
+	taskset "$lab_mask" \
 		qemu-system-x86_64 -name "guest$lab_g,debug-threads=on" \
 		-L /usr/share/qemu -L /usr/share/seabios \
 		-nodefaults -no-user-config -display none -vga none -no-reboot \
