@@ -12,6 +12,7 @@ load vbalance_host
 guest 0 'rmmod vbalance_guest 2>/dev/null; true'
 guest_pin 0
 embed "load" guest 0 'exec /lab/selftests/guest_load.sh'
+guest 0 'rmmod vbalance_guest 2>/dev/null; true'
 
 # ---- mapping ----
 guest 0 'insmod /lab/vbalance_guest.ko policy=paper'
