@@ -286,6 +286,12 @@ static void vbg_refresh_mask(struct vbg_irq *i, u64 now)
 		return;
 	/* Our moves do not touch the mask: this was somebody else. */
 	i->count[VBG_C_FOREIGN]++;
+	/*
+	 * Perhaps to where we had brought it: then no move tells us, and the
+	 * way home would lead out of the mask.
+	 */
+	if (i->restricted && !cpumask_test_cpu(i->home, i->mask))
+		i->home = i->cpu;
 	i->backoff_until = now + (u64)READ_ONCE(vbg_backoff_ms) * NSEC_PER_MSEC;
 	trace_vb_guest_foreign(i->irq, i->cpu, vbg_irq_where(i, NULL),
 			       i->restricted);
