@@ -10,7 +10,8 @@
 #else
 /* 6.1: x86 saves the argument registers (not the rest) in fregs->regs. */
 #define vb_ftrace_arg(fregs, n)	\
-	((n) == 0 ? (fregs)->regs.di : (fregs)->regs.si)
+	((n) == 0 ? (fregs)->regs.di : \
+	 (n) == 1 ? (fregs)->regs.si : (fregs)->regs.dx)
 #endif
 
 #endif /* _VB_COMPAT_FTRACE_ARG_H */

@@ -15,6 +15,8 @@ struct vb_area_layout {
 	__u32	nr_pages;
 	__u32	host_table_page;
 	__u32	guest_table_page;
+	__u32	redirect_page;
+	__u32	pending_page;
 };
 
 /**
@@ -29,7 +31,7 @@ struct vb_area_layout {
 static inline int vb_area_check(const struct vb_header *hdr, __u64 gpa,
 				__u64 cookie, struct vb_area_layout *out)
 {
-	__u32 host_pages, guest_pages;
+	__u32 slots = hdr->nr_slots;
 
 	if (hdr->magic != VB_MAGIC)
 		return -VB_EINVAL;
@@ -37,25 +39,24 @@ static inline int vb_area_check(const struct vb_header *hdr, __u64 gpa,
 		return -VB_EPROTO;
 	if (!cookie || hdr->cookie != cookie)
 		return -VB_EINVAL;
-	if (!hdr->nr_slots || hdr->nr_slots > VB_MAX_SLOTS || hdr->guest_flags)
+	if (!slots || slots > VB_MAX_SLOTS || hdr->guest_flags)
 		return -VB_EINVAL;
-
-	host_pages = VB_HOST_TABLE_PAGES(hdr->nr_slots);
-	guest_pages = VB_GUEST_TABLE_PAGES(hdr->nr_slots);
-	if (hdr->nr_pages > VB_MAX_AREA_PAGES ||
-	    hdr->nr_pages != 1 + host_pages + guest_pages)
-		return -VB_EINVAL;
-	if (hdr->host_table_page != 1 ||
-	    hdr->guest_table_page != 1 + host_pages)
+	if (hdr->nr_pages != VB_AREA_PAGES(slots) ||
+	    hdr->host_table_page != VB_HOST_TABLE_PAGE ||
+	    hdr->guest_table_page != VB_GUEST_TABLE_PAGE(slots) ||
+	    hdr->redirect_page != VB_REDIRECT_PAGE(slots) ||
+	    hdr->pending_page != VB_PENDING_PAGE(slots))
 		return -VB_EINVAL;
 	if (hdr->gfn[0] != gpa >> VB_PAGE_SHIFT)
 		return -VB_EINVAL;
 
 	out->cookie = cookie;
-	out->nr_slots = hdr->nr_slots;
+	out->nr_slots = slots;
 	out->nr_pages = hdr->nr_pages;
 	out->host_table_page = hdr->host_table_page;
 	out->guest_table_page = hdr->guest_table_page;
+	out->redirect_page = hdr->redirect_page;
+	out->pending_page = hdr->pending_page;
 	return 0;
 }
 

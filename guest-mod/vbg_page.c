@@ -227,8 +227,10 @@ static struct vbg_area *vbg_area_alloc(void)
 	a->hdr->abi_version = VB_ABI_VERSION;
 	a->hdr->nr_slots = slots;
 	a->hdr->nr_pages = a->nr_pages;
-	a->hdr->host_table_page = 1;
-	a->hdr->guest_table_page = 1 + VB_HOST_TABLE_PAGES(slots);
+	a->hdr->host_table_page = VB_HOST_TABLE_PAGE;
+	a->hdr->guest_table_page = VB_GUEST_TABLE_PAGE(slots);
+	a->hdr->redirect_page = VB_REDIRECT_PAGE(slots);
+	a->hdr->pending_page = VB_PENDING_PAGE(slots);
 	a->hdr->cookie = a->cookie;
 	for (i = 0; i < a->nr_pages; i++)
 		a->hdr->gfn[i] = page_to_pfn(a->pages[i]);

@@ -32,6 +32,8 @@ struct vbh_reg {
 	struct vb_header *hdr;		/* host mapping of the area */
 	struct vb_vcpu_host *table;
 	struct vb_vcpu_guest *guest;
+	struct vb_redirect *redirect;
+	struct vb_pending *pending;
 	struct vb_area_layout layout;
 	struct page **pages;
 	struct mm_struct *mm;		/* pinned_vm is charged here */
@@ -59,6 +61,9 @@ enum vbh_vm_count {
 	VBH_VM_RESET,
 	VBH_VM_STALE_COOKIE,
 	VBH_VM_SLOT_BEYOND_AREA,
+	VBH_VM_DIVERTED,	/* bits set for a running vCPU */
+	VBH_VM_COALESCED,	/* the bit was set already */
+	VBH_VM_POSTED,		/* bits set while none ran */
 	VBH_VM_NR_COUNTS,
 };
 
@@ -91,13 +96,17 @@ struct vbh_vcpu {
 	struct vbh_vm *vm;
 	u32 slot;
 	u32 apic_id;
-	u32 word;			/* sequence << 8 | state, see state.h */
+	u32 word;			/* sequence << 8 | state */
 	u64 changed_tsc;		/* host TSC */
 	u64 count[VB_NR_VCPU_STATES];	/* entries into each state */
 	u64 cycles[VB_NR_VCPU_STATES];	/* finished stays, host TSC cycles */
 	u64 tsc_ratio, tsc_offset;	/* host to guest, at the last change */
 	struct rcu_head rcu;
 } ____cacheline_aligned_in_smp;
+
+/* vbh_vcpu.word: VB_VCPU_* below, above it the number of changes. */
+#define VBH_STATE_MASK	0xffU
+#define VBH_SEQ_ONE	0x100U
 
 extern raw_spinlock_t vbh_lock;
 extern struct list_head vbh_vms;
@@ -117,6 +126,7 @@ void vbh_vm_exit(void);
 enum vbh_feature {
 	VBH_F_RUN_STATE,
 	VBH_F_REGISTRATION,
+	VBH_F_REDIRECT,
 	VBH_NR_FEATURES,
 };
 
@@ -141,6 +151,11 @@ void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg);
 void vbh_infer_state(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
 		     bool is_caller);
 void vbh_note_tsc(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu);
+
+/* ---- delivery of interrupts (vbh_redirect.c) ---- */
+
+void vbh_on_deliver(const struct kvm *kvm, const void *src,
+		    struct kvm_lapic_irq *irq);
 
 /* ---- registration ---- */
 
@@ -173,6 +188,7 @@ enum vbh_stat {
 	VBH_S_REFUSED_EOPNOTSUPP,
 	VBH_S_PAGES_PINNED,
 	VBH_S_PAGES_UNPINNED,
+	VBH_S_MSI_MATCHED,
 	VBH_NR_STATS,
 };
 

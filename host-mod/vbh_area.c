@@ -120,6 +120,8 @@ struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err)
 	reg->hdr = map;
 	reg->table = map + (size_t)l->host_table_page * VB_PAGE_SIZE;
 	reg->guest = map + (size_t)l->guest_table_page * VB_PAGE_SIZE;
+	reg->redirect = map + (size_t)l->redirect_page * VB_PAGE_SIZE;
+	reg->pending = map + (size_t)l->pending_page * VB_PAGE_SIZE;
 	reg->layout = *l;
 	/* The memory behind the addresses may have changed since the check. */
 	*err = -VB_EINVAL;
@@ -137,6 +139,8 @@ struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err)
 	reg->hdr->host_abi_version = VB_ABI_VERSION;
 	reg->hdr->host_tsc_khz = tsc_khz;
 	reg->hdr->host_features = VB_HF_RUN_STATE;
+	if (!vbh_features[VBH_F_REDIRECT].err)
+		reg->hdr->host_features |= VB_HF_REDIRECT;
 	reg->pid = req->pid;
 	trace_vb_host_area(req->pid, l->cookie, l->nr_pages, 1, 0);
 	*err = 0;

@@ -33,6 +33,7 @@ static const char * const vbh_stat_names[VBH_NR_STATS] = {
 	[VBH_S_REFUSED_EOPNOTSUPP] = "refused_eopnotsupp",
 	[VBH_S_PAGES_PINNED] = "pages_pinned",
 	[VBH_S_PAGES_UNPINNED] = "pages_unpinned",
+	[VBH_S_MSI_MATCHED] = "msi_matched",
 };
 
 const char * const vbh_vm_count_names[VBH_VM_NR_COUNTS] = {
@@ -41,6 +42,9 @@ const char * const vbh_vm_count_names[VBH_VM_NR_COUNTS] = {
 	[VBH_VM_RESET] = "reset",
 	[VBH_VM_STALE_COOKIE] = "stale_cookie",
 	[VBH_VM_SLOT_BEYOND_AREA] = "slot_beyond_area",
+	[VBH_VM_DIVERTED] = "diverted",
+	[VBH_VM_COALESCED] = "coalesced",
+	[VBH_VM_POSTED] = "posted",
 };
 
 static int stats_show(struct seq_file *m, void *unused)

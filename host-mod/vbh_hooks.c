@@ -8,11 +8,13 @@
  *	kvm_arch_vcpu_load, kvm_arch_vcpu_put	run states
  *	kvm_arch_vcpu_destroy,
  *	kvm_arch_destroy_vm			lifetime
+ *	kvm_irq_delivery_to_apic_fast		redirection
  *	kvm_emulate_hypercall			registration; kretprobe
  *
  * The first four belong together: without one of them no state is published.
- * They are ftrace_ops or kprobes (parameter hook), all by the same mechanism:
- * one that can be switched off alone (debugfs kprobes/enabled) would leave
+ * They are ftrace_ops or kprobes (parameter hook), all by the same mechanism
+ * (the fifth as well, without which there is only no redirection): one that
+ * can be switched off alone (debugfs kprobes/enabled) would leave
  * objects behind whose end is not seen.
  */
 #include <linux/kprobes.h>
@@ -29,6 +31,8 @@ struct vbh_feature_state vbh_features[VBH_NR_FEATURES] = {
 		"run states of vCPUs are observed and published", -ENXIO },
 	[VBH_F_REGISTRATION] = { "registration",
 		"guests can register a shared area", -ENXIO },
+	[VBH_F_REDIRECT] = { "redirect",
+		"interrupts of preempted vCPUs are redirected", -ENXIO },
 };
 
 bool vbh_kvm_present;
@@ -39,7 +43,7 @@ static void vbh_feature_set(enum vbh_feature f, int err, const char *detail)
 	vbh_features[f].detail = detail;
 }
 
-/* ---- the four that belong together ---- */
+/* ---- the four that belong together, and the fifth ---- */
 
 enum {
 	/* Lifetime first: an object must never be made that cannot go. */
@@ -47,6 +51,8 @@ enum {
 	VBH_H_VM_DESTROY,
 	VBH_H_PUT,
 	VBH_H_LOAD,
+	VBH_NR_NEEDED,
+	VBH_H_DELIVER = VBH_NR_NEEDED,
 	VBH_NR_H,
 };
 
@@ -65,6 +71,16 @@ VBH_FTRACE_FN(vm_destroy, vbh_vm_destroyed, struct kvm)
 VBH_FTRACE_FN(put, vbh_on_put, struct kvm_vcpu)
 VBH_FTRACE_FN(load, vbh_on_load, struct kvm_vcpu)
 
+static void notrace vbh_ftrace_deliver(unsigned long ip,
+				       unsigned long parent_ip,
+				       struct ftrace_ops *op,
+				       struct ftrace_regs *fregs)
+{
+	vbh_on_deliver((const struct kvm *)vb_ftrace_arg(fregs, 0),
+		       (const void *)vb_ftrace_arg(fregs, 1),
+		       (struct kvm_lapic_irq *)vb_ftrace_arg(fregs, 2));
+}
+
 /* By kprobes. */
 #define VBH_KPROBE_FN(name, handler, type)				\
 static int vbh_kprobe_##name(struct kprobe *p, struct pt_regs *regs)	\
@@ -77,6 +93,13 @@ VBH_KPROBE_FN(vcpu_destroy, vbh_vcpu_destroyed, struct kvm_vcpu)
 VBH_KPROBE_FN(vm_destroy, vbh_vm_destroyed, struct kvm)
 VBH_KPROBE_FN(put, vbh_on_put, struct kvm_vcpu)
 VBH_KPROBE_FN(load, vbh_on_load, struct kvm_vcpu)
+
+static int vbh_kprobe_deliver(struct kprobe *p, struct pt_regs *regs)
+{
+	vbh_on_deliver((const struct kvm *)regs->di, (const void *)regs->si,
+		       (struct kvm_lapic_irq *)regs->dx);
+	return 0;
+}
 
 static const struct {
 	char *symbol;
@@ -91,6 +114,8 @@ static const struct {
 	[VBH_H_PUT] = { "kvm_arch_vcpu_put", vbh_ftrace_put, vbh_kprobe_put },
 	[VBH_H_LOAD] = { "kvm_arch_vcpu_load", vbh_ftrace_load,
 			 vbh_kprobe_load },
+	[VBH_H_DELIVER] = { "kvm_irq_delivery_to_apic_fast",
+			    vbh_ftrace_deliver, vbh_kprobe_deliver },
 };
 
 static struct ftrace_ops vbh_ops[VBH_NR_H];
@@ -131,17 +156,16 @@ static void vbh_ftrace_del_all(void)
 	}
 }
 
-static int vbh_ftrace_add_all(const char **missing)
+/* All hooks up to @nr; on failure those that are on stay. */
+static int vbh_ftrace_add_to(int nr, const char **missing)
 {
 	int err;
 
-	while (vbh_ops_on < VBH_NR_H) {
+	while (vbh_ops_on < nr) {
 		*missing = vbh_h[vbh_ops_on].symbol;
 		err = vbh_ftrace_add(vbh_ops_on);
-		if (err) {
-			vbh_ftrace_del_all();
+		if (err)
 			return err;
-		}
 		vbh_ops_on++;
 	}
 	return 0;
@@ -153,11 +177,11 @@ static void vbh_kprobes_del_all(void)
 		unregister_kprobe(&vbh_kp[--vbh_kp_on]);
 }
 
-static int vbh_kprobes_add_all(const char **missing)
+static int vbh_kprobes_add_to(int nr, const char **missing)
 {
 	int err;
 
-	while (vbh_kp_on < VBH_NR_H) {
+	while (vbh_kp_on < nr) {
 		*missing = vbh_h[vbh_kp_on].symbol;
 		/* A kprobe cannot be registered again without being cleared. */
 		vbh_kp[vbh_kp_on] = (struct kprobe) {
@@ -165,10 +189,8 @@ static int vbh_kprobes_add_all(const char **missing)
 			.pre_handler = vbh_h[vbh_kp_on].kprobe,
 		};
 		err = register_kprobe(&vbh_kp[vbh_kp_on]);
-		if (err) {
-			vbh_kprobes_del_all();
+		if (err)
 			return err;
-		}
 		vbh_kp_on++;
 	}
 	return 0;
@@ -256,7 +278,9 @@ static int vbh_run_state_add(void)
 	int err = -ENODEV;
 
 	if (vbh_hook != VBH_HOOK_KPROBE) {
-		err = vbh_ftrace_add_all(&missing);
+		err = vbh_ftrace_add_to(VBH_NR_NEEDED, &missing);
+		if (err)
+			vbh_ftrace_del_all();
 		/* Switched off: kprobes on ftrace would never fire either. */
 		if (err == -EBUSY)
 			missing = "ftrace is switched off (sysctl kernel.ftrace_enabled)";
@@ -264,10 +288,31 @@ static int vbh_run_state_add(void)
 	if (vbh_hook == VBH_HOOK_KPROBE ||
 	    (vbh_hook == VBH_HOOK_AUTO && err && err != -EBUSY)) {
 		how = "kprobe";
-		err = vbh_kprobes_add_all(&missing);
+		err = vbh_kprobes_add_to(VBH_NR_NEEDED, &missing);
+		if (err)
+			vbh_kprobes_del_all();
 	}
 	vbh_feature_set(VBH_F_RUN_STATE, err, err ? missing : how);
 	return err;
+}
+
+/* By the mechanism that the needed ones use. */
+static void vbh_redirect_add(void)
+{
+	const char *missing, *how = "ftrace";
+	int err;
+
+	if (!vbh_redirect_param) {
+		vbh_feature_set(VBH_F_REDIRECT, -EPERM, "redirect=0");
+		return;
+	}
+	if (vbh_ops_on) {
+		err = vbh_ftrace_add_to(VBH_NR_H, &missing);
+	} else {
+		how = "kprobe";
+		err = vbh_kprobes_add_to(VBH_NR_H, &missing);
+	}
+	vbh_feature_set(VBH_F_REDIRECT, err, err ? missing : how);
 }
 
 static void vbh_hooks_off(const char *why)
@@ -295,7 +340,10 @@ static int vbh_hooks_on(void)
 	}
 	if (vbh_observe) {
 		vbh_feature_set(VBH_F_REGISTRATION, -EPERM, "observe=1");
+		vbh_feature_set(VBH_F_REDIRECT, -EPERM, "observe=1");
 	} else {
+		/* Before the first guest asks what there is. */
+		vbh_redirect_add();
 		err = vbh_kretprobe_add();
 		vbh_feature_set(VBH_F_REGISTRATION, err,
 				"kretprobe on kvm_emulate_hypercall");

@@ -6,6 +6,7 @@
 #include <linux/utsname.h>
 #include <generated/utsrelease.h>
 
+#include "../core/algorithm1.h"
 #include "vbh.h"
 #include "vbh_param.h"
 #include "../common/param.h"
@@ -22,6 +23,19 @@ static const char * const vbh_hook_choices[] = {
 int vbh_hook = VBH_HOOK_AUTO;
 VB_CHOICE_PARAM(hook, vbh_hook, vbh_hook_choices, 0444);
 MODULE_PARM_DESC(hook, "how the run loop is hooked: auto, ftrace, kprobe (default auto: ftrace, else kprobe)");
+
+bool vbh_redirect_param = true;
+VB_BOOL_PARAM(redirect, vbh_redirect_param, 0444);
+MODULE_PARM_DESC(redirect, "0 or 1 (default 1): offer guests to redirect interrupts of preempted vCPUs");
+
+unsigned int vbh_vmm_us = 1000;
+VB_RANGE_PARAM(vmm_us, vbh_vmm_us, 0, 1000000, 0644);
+MODULE_PARM_DESC(vmm_us, "how long a vCPU must have been in the VMM before its interrupts are redirected, us, 0..1000000 (default 1000)");
+
+unsigned int vbh_threshold = VB_THRESHOLD_DEFAULT;
+VB_RANGE_PARAM(threshold, vbh_threshold, VB_THRESHOLD_MIN, VB_THRESHOLD_MAX,
+	       0644);
+MODULE_PARM_DESC(threshold, "interrupt loads within this ratio of the least one are equally good for a redirection, percent, 100..10000 (default 150)");
 
 bool vbh_observe;
 VB_BOOL_PARAM(observe, vbh_observe, 0444);

@@ -11,5 +11,8 @@ enum vbh_hook_kind {
 };
 
 extern int vbh_hook;
+extern bool vbh_redirect_param;
+extern unsigned int vbh_vmm_us;
+extern unsigned int vbh_threshold;	/* percent */
 
 #endif /* _VBH_PARAM_H */

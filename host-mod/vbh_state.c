@@ -27,9 +27,6 @@ const char * const vbh_state_names[VB_NR_VCPU_STATES] = {
 	[VB_VCPU_VMM] = "vmm",
 };
 
-#define VBH_STATE_MASK	0xffU
-#define VBH_SEQ_ONE	0x100U
-
 /* Fractional bits of KVM's TSC ratio: kvm_caps.tsc_scaling_ratio_frac_bits. */
 static u64 vbh_scale(const struct vbh_vcpu *v, u64 cycles)
 {

@@ -56,6 +56,35 @@ TRACE_EVENT(vb_host_hypercall,
 		  __entry->cookie, __entry->ret)
 );
 
+/*
+ * An MSI for a preempted vCPU: key number, its vector and vCPU, and the vCPU
+ * and vector that it became (vector 0: nobody ran, delivered as it was).
+ */
+TRACE_EVENT(vb_host_redirect,
+	TP_PROTO(int pid, int key, u32 vector, u32 owner, u32 target,
+		 u32 new_vector),
+	TP_ARGS(pid, key, vector, owner, target, new_vector),
+	TP_STRUCT__entry(
+		__field(int, pid)
+		__field(int, key)
+		__field(u32, vector)
+		__field(u32, owner)
+		__field(u32, target)
+		__field(u32, new_vector)
+	),
+	TP_fast_assign(
+		__entry->pid = pid;
+		__entry->key = key;
+		__entry->vector = vector;
+		__entry->owner = owner;
+		__entry->target = target;
+		__entry->new_vector = new_vector;
+	),
+	TP_printk("vm=%d key=%d vcpu=%u vector=%u -> vcpu=%u vector=%u",
+		  __entry->pid, __entry->key, __entry->owner, __entry->vector,
+		  __entry->target, __entry->new_vector)
+);
+
 /* An area was mapped (active 1) or let go (active 0). */
 TRACE_EVENT(vb_host_area,
 	TP_PROTO(int pid, u64 cookie, u32 pages, int active, int err),

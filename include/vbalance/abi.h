@@ -14,6 +14,9 @@
  *								see the fields
  *	host vCPU table		struct vb_vcpu_host[nr_slots]	host -> guest
  *	guest vCPU table	struct vb_vcpu_guest[nr_slots]	guest -> host
+ *	redirection		struct vb_redirect		written by both
+ *	pending table		struct vb_pending[nr_slots]	host sets, guest
+ *								clears
  *
  * A slot is KVM's vcpu_idx (dense, in order of creation, never reused while
  * the VM lives). The guest finds the slot of a CPU by the APIC id, which is
@@ -29,7 +32,7 @@
 
 #include <linux/types.h>
 
-#define VB_ABI_VERSION		1
+#define VB_ABI_VERSION		2
 
 /* "vBalance" as a little-endian number; first word of the header page. */
 #define VB_MAGIC		0x65636e616c614276ULL
@@ -89,6 +92,7 @@
 
 /* vb_header.host_features */
 #define VB_HF_RUN_STATE		(1ULL << 0)	/* run states are published */
+#define VB_HF_REDIRECT		(1ULL << 1)	/* MSIs are redirected */
 
 /* vb_header.host_status */
 #define VB_HOST_NONE		0	/* never touched by a host */
@@ -129,7 +133,9 @@ struct vb_header {
 					 * that leaves unregisters, and a reset
 					 * ends the registration.
 					 */
-	__u8	reserved0[24];
+	__u32	redirect_page;		/* index into gfn[] of vb_redirect */
+	__u32	pending_page;		/* index into gfn[] of the pending table */
+	__u8	reserved0[16];
 	/* 0x040: host, own cache line */
 	__u64	host_features;		/* VB_HF_* */
 	__u32	host_status;		/* VB_HOST_* */
@@ -174,7 +180,59 @@ struct vb_vcpu_guest {
 	__u64	irq_load_ns;		/* interrupt time in the guest's decaying
 					 * window (hard + soft), nanoseconds
 					 */
-	__u64	reserved[15];
+	__u32	redirect_vector;	/* vector by which this vCPU is told of
+					 * its pending bits; 0: give it none
+					 */
+	__u32	reserved0;
+	__u64	reserved[14];
+};
+
+/*
+ * Redirection at delivery. The guest lists the MSIs of its virtqueues: key n
+ * says where interrupt n goes at present. When the host is about to deliver an
+ * MSI that matches a key to a vCPU that has lost its CPU, it sets bit n in the
+ * pending word of a vCPU that runs, then that vCPU's bit in pending_slots, and
+ * delivers that vCPU's redirect_vector instead. With no vCPU running it sets
+ * bit n in the pending word of the destination and delivers the MSI as it is:
+ * whichever vCPU gets a CPU first serves the queue ("posted").
+ *
+ * The guest, before it reads the pending word of a slot, clears the slot's bit
+ * in pending_slots; then takes the bits with an atomic exchange. A bit that
+ * it cannot serve now it sets again, in any slot, before that slot's bit in
+ * pending_slots. A set bit means "look at the queues of interrupt n": serving
+ * once too often is harmless, and a key may get another interrupt at any time.
+ *
+ * A key is one 64-bit word that changes in one store; 0 is unused. Of an MSI's
+ * 32-bit destination all bits count (x2APIC ids above 255 included).
+ */
+#define VB_MAX_KEYS		512U	/* multiple of 64 */
+#define VB_KEY_VECTOR_MASK	0xffULL
+#define VB_KEY_VALID		(1ULL << 8)
+#define VB_KEY_LOGICAL		(1ULL << 9)	/* destination mode */
+#define VB_KEY_SLOT_SHIFT	16		/* 16 bits: vCPU that it is for */
+#define VB_KEY_DEST_SHIFT	32		/* 32 bits: destination of the MSI */
+
+/* Two pages. */
+struct vb_redirect {
+	/* 0x0000: guest */
+	__u64	key[VB_MAX_KEYS];
+	/* 0x1000: guest */
+	__u32	nr_keys;		/* all keys from here on are 0 */
+	__u32	reserved0[15];
+	/* 0x1040: host; counts of pending bits that it has set */
+	__u64	nr_diverted;		/* for a vCPU that ran */
+	__u64	nr_posted;		/* for the destination, nobody ran */
+	__u64	reserved1[6];
+	/* 0x1080 */
+	__u8	reserved2[0x180];
+	/* 0x1200: both, atomic; bit = slot whose pending word is not empty */
+	__u64	pending_slots[VB_MAX_SLOTS / 64];
+	__u8	reserved3[0xc00];
+};
+
+/* Bit n: interrupt of key n. Both, atomic. */
+struct vb_pending {
+	__u64	bits[VB_MAX_KEYS / 64];
 };
 
 #define VB_DIV_UP(a, b)		(((a) + (b) - 1) / (b))
@@ -182,8 +240,18 @@ struct vb_vcpu_guest {
 	VB_DIV_UP((slots) * (__u32)sizeof(struct vb_vcpu_host), VB_PAGE_SIZE)
 #define VB_GUEST_TABLE_PAGES(slots) \
 	VB_DIV_UP((slots) * (__u32)sizeof(struct vb_vcpu_guest), VB_PAGE_SIZE)
+#define VB_REDIRECT_PAGES \
+	VB_DIV_UP((__u32)sizeof(struct vb_redirect), VB_PAGE_SIZE)
+#define VB_PENDING_PAGES(slots) \
+	VB_DIV_UP((slots) * (__u32)sizeof(struct vb_pending), VB_PAGE_SIZE)
+#define VB_HOST_TABLE_PAGE		1U
+#define VB_GUEST_TABLE_PAGE(slots) \
+	(VB_HOST_TABLE_PAGE + VB_HOST_TABLE_PAGES(slots))
+#define VB_REDIRECT_PAGE(slots) \
+	(VB_GUEST_TABLE_PAGE(slots) + VB_GUEST_TABLE_PAGES(slots))
+#define VB_PENDING_PAGE(slots)	(VB_REDIRECT_PAGE(slots) + VB_REDIRECT_PAGES)
 #define VB_AREA_PAGES(slots) \
-	(1 + VB_HOST_TABLE_PAGES(slots) + VB_GUEST_TABLE_PAGES(slots))
+	(VB_PENDING_PAGE(slots) + VB_PENDING_PAGES(slots))
 
 #ifndef __cplusplus
 _Static_assert(sizeof(struct vb_header) == VB_PAGE_SIZE, "vb_header size");
@@ -195,6 +263,15 @@ _Static_assert(__builtin_offsetof(struct vb_header, gfn) == 0x300,
 	       "vb_header page list");
 _Static_assert(sizeof(struct vb_vcpu_host) == 64, "vb_vcpu_host size");
 _Static_assert(sizeof(struct vb_vcpu_guest) == 128, "vb_vcpu_guest size");
+_Static_assert(sizeof(struct vb_redirect) == 2 * VB_PAGE_SIZE,
+	       "vb_redirect size");
+_Static_assert(__builtin_offsetof(struct vb_redirect, nr_keys) == VB_PAGE_SIZE,
+	       "vb_redirect second page");
+_Static_assert(__builtin_offsetof(struct vb_redirect, nr_diverted) == 0x1040,
+	       "vb_redirect host line");
+_Static_assert(__builtin_offsetof(struct vb_redirect, pending_slots) == 0x1200,
+	       "vb_redirect summary");
+_Static_assert(sizeof(struct vb_pending) == 64, "vb_pending size");
 _Static_assert(VB_AREA_PAGES(VB_MAX_SLOTS) <= VB_MAX_AREA_PAGES,
 	       "page list holds the largest area");
 #endif

@@ -303,8 +303,10 @@ static inline struct vb_header *vm_header(struct minivm *m, __u64 at,
 	h->abi_version = VB_ABI_VERSION;
 	h->nr_slots = slots;
 	h->nr_pages = VB_AREA_PAGES(slots);
-	h->host_table_page = 1;
-	h->guest_table_page = 1 + VB_HOST_TABLE_PAGES(slots);
+	h->host_table_page = VB_HOST_TABLE_PAGE;
+	h->guest_table_page = VB_GUEST_TABLE_PAGE(slots);
+	h->redirect_page = VB_REDIRECT_PAGE(slots);
+	h->pending_page = VB_PENDING_PAGE(slots);
 	h->cookie = cookie;
 	for (i = 0; i < h->nr_pages; i++)
 		h->gfn[i] = (at >> VB_PAGE_SHIFT) + i;

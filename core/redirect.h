@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Redirection at delivery: keys of interrupts, and which running vCPU serves
+ * in place of the one that has lost its CPU.
+ *
+ * Pure logic, no kernel calls: compiled into both modules and into the
+ * user-space unit tests.
+ */
+#ifndef _VB_CORE_REDIRECT_H
+#define _VB_CORE_REDIRECT_H
+
+#include <vbalance/abi.h>
+#include "vbtypes.h"
+#include "algorithm1.h"
+
+/**
+ * vb_key_make() - key of an interrupt
+ * @vector: 0..255
+ * @logical: destination mode of the MSI
+ * @dest: destination of the MSI, as the interrupt controller sees it
+ * @slot: vCPU that it is for, 0 .. VB_MAX_SLOTS - 1
+ */
+static inline u64 vb_key_make(u32 vector, bool logical, u32 dest, u32 slot)
+{
+	return VB_KEY_VALID | (vector & VB_KEY_VECTOR_MASK) |
+	       (logical ? VB_KEY_LOGICAL : 0) |
+	       (u64)(slot & 0xffff) << VB_KEY_SLOT_SHIFT |
+	       (u64)dest << VB_KEY_DEST_SHIFT;
+}
+
+static inline u32 vb_key_slot(u64 key)
+{
+	return key >> VB_KEY_SLOT_SHIFT & 0xffff;
+}
+
+/* Do two keys (one of them without slot) name the same MSI? */
+static inline bool vb_key_match(u64 key, u64 other)
+{
+	return !((key ^ other) & ~(0xffffULL << VB_KEY_SLOT_SHIFT));
+}
+
+/**
+ * vb_key_find() - which registered interrupt is this MSI?
+ * @r: the guest's table; may change at any time and hold anything
+ * @want: vb_key_make() of the MSI, any slot
+ * @key: the key that matched, a private copy
+ *
+ * Context: any. Return: 0 .. VB_MAX_KEYS - 1, or -1.
+ */
+static inline int vb_key_find(const struct vb_redirect *r, u64 want, u64 *key)
+{
+	u32 n, nr = READ_ONCE(r->nr_keys);
+
+	if (nr > VB_MAX_KEYS)
+		nr = VB_MAX_KEYS;
+	for (n = 0; n < nr; n++) {
+		*key = READ_ONCE(r->key[n]);
+		if (vb_key_match(*key, want))
+			return (int)n;
+	}
+	return -1;
+}
+
+/*
+ * Loads up to here are equally small: 1/32 of the window in which the guest
+ * sums them up (core/load.h). Their ratio means nothing.
+ */
+#define VB_REDIRECT_FLOOR_NS	(1ULL << (27 - 5))
+
+/**
+ * vb_redirect_limit() - loads up to which vCPUs count as equal
+ * @min: least load of all candidates, ns
+ * @threshold: imbalance ratio, percent
+ *
+ * With the holder offline Algorithm 1 takes the online vCPU with the least
+ * load. What is not above that by the ratio that it calls an imbalance is no
+ * reason to prefer one: among those the choice goes to the vCPU that has been
+ * on its CPU for the shortest time, because it will stay longest.
+ */
+static inline u64 vb_redirect_limit(u64 min, u32 threshold)
+{
+	u64 limit = min < VB_LOAD_MAX ? min : VB_LOAD_MAX;
+
+	limit = limit * threshold / 100;
+	return limit > VB_REDIRECT_FLOOR_NS ? limit : VB_REDIRECT_FLOOR_NS;
+}
+
+#endif /* _VB_CORE_REDIRECT_H */

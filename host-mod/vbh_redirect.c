@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Redirection at delivery: an MSI for a vCPU that has lost its CPU becomes the
+ * redirection vector of one that runs.
+ *
+ * Every MSI of an irqfd or of KVM_SIGNAL_MSI passes
+ * kvm_irq_delivery_to_apic_fast() (arch/x86/kvm/lapic.c) with src == NULL and
+ * its struct kvm_lapic_irq on the caller's stack, where it is edited in place.
+ * Only what the guest has listed is touched: interrupts between vCPUs have a
+ * src, and those of the IOAPIC or of other devices match no key, as a vector
+ * of a vCPU belongs to one interrupt.
+ *
+ * Nothing is lost whatever happens here: the bit is set before the interrupt
+ * is edited, and a bit whose vCPU loses its CPU is taken by the guest's others
+ * (include/vbalance/abi.h, struct vb_redirect).
+ */
+#include <linux/bitops.h>
+#include <linux/kvm_host.h>
+
+#include "../core/redirect.h"
+#include "vbh.h"
+#include "vbh_param.h"
+#include "vbh_trace.h"
+
+/* Neither VECTOR nor slot: what an MSI must be to be redirected. */
+static bool vbh_is_plain_msi(const struct kvm_lapic_irq *irq)
+{
+	return irq->delivery_mode == APIC_DM_FIXED && !irq->shorthand &&
+	       !irq->trig_mode;
+}
+
+static u64 vbh_msi_key(const struct kvm_lapic_irq *irq)
+{
+	return vb_key_make(irq->vector, irq->dest_mode != APIC_DEST_PHYSICAL,
+			   irq->dest_id, 0);
+}
+
+static u64 vbh_state_for(const struct vbh_vcpu *v, u64 now)
+{
+	u64 since = READ_ONCE(v->changed_tsc);
+
+	return now > since ? now - since : 0;
+}
+
+/* Waits for a CPU, or has been away in the VMM for long. */
+static bool vbh_needs_rescue(const struct vbh_vcpu *v, u64 now)
+{
+	switch (READ_ONCE(v->word) & VBH_STATE_MASK) {
+	case VB_VCPU_PREEMPTED:
+		return true;
+	case VB_VCPU_VMM:
+		return vbh_state_for(v, now) >
+			(u64)READ_ONCE(vbh_vmm_us) * tsc_khz / 1000;
+	default:
+		return false;
+	}
+}
+
+static u32 vbh_vector_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
+{
+	u32 vector = READ_ONCE(reg->guest[v->slot].redirect_vector);
+
+	/* Below 16 are no vectors that an APIC would take. */
+	return vector >= 16 && vector < 256 ? vector : 0;
+}
+
+static bool vbh_is_candidate(const struct vbh_vcpu *v,
+			     const struct vbh_reg *reg)
+{
+	return (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_RUNNING &&
+	       v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v);
+}
+
+static u64 vbh_load_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
+{
+	return READ_ONCE(reg->guest[v->slot].irq_load_ns);
+}
+
+/*
+ * Algorithm 1 with the holder offline, see vb_redirect_limit(). Two passes:
+ * the states may change in between, then the second finds somebody else, or
+ * nobody. Context: RCU read side.
+ */
+static struct vbh_vcpu *vbh_choose(const struct vbh_vm *vm,
+				   const struct vbh_reg *reg, u64 now)
+{
+	struct vbh_vcpu *v, *best = NULL;
+	u64 min = ~0ULL, limit, age, best_age = 0;
+
+	list_for_each_entry_rcu(v, &vm->vcpus, list,
+				rcu_read_lock_sched_held())
+		if (vbh_is_candidate(v, reg))
+			min = min(min, vbh_load_of(reg, v));
+	limit = vb_redirect_limit(min, READ_ONCE(vbh_threshold));
+	list_for_each_entry_rcu(v, &vm->vcpus, list,
+				rcu_read_lock_sched_held()) {
+		if (!vbh_is_candidate(v, reg) || vbh_load_of(reg, v) > limit)
+			continue;
+		age = vbh_state_for(v, now);
+		if (!best || age < best_age) {
+			best = v;
+			best_age = age;
+		}
+	}
+	return best;
+}
+
+/* Return: the bit was not set before. */
+static bool vbh_set_pending(struct vbh_reg *reg, u32 slot, int n)
+{
+	bool new = !test_and_set_bit(n, (unsigned long *)
+				     reg->pending[slot].bits);
+
+	/* After the bit: who finds this one clear later finds that one. */
+	set_bit(slot, (unsigned long *)reg->redirect->pending_slots);
+	return new;
+}
+
+static void vbh_count_pending(struct vbh_vm *vm, u64 *shared,
+			      enum vbh_vm_count count)
+{
+	atomic64_inc(&vm->count[count]);
+	/* For the guest's tables; the host believes its own. */
+	atomic64_inc((atomic64_t *)shared);
+}
+
+static struct vbh_vcpu *vbh_vcpu_of_slot(const struct vbh_vm *vm, u32 slot)
+{
+	struct vbh_vcpu *v;
+
+	list_for_each_entry_rcu(v, &vm->vcpus, list,
+				rcu_read_lock_sched_held())
+		if (v->slot == slot)
+			return v;
+	return NULL;
+}
+
+static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
+			 struct kvm_lapic_irq *irq)
+{
+	struct vbh_vcpu *owner, *target;
+	u64 key, now = rdtsc();
+	u32 vector;
+	int n;
+
+	n = vb_key_find(reg->redirect, vbh_msi_key(irq), &key);
+	if (n < 0)
+		return;
+	vbh_stat_inc(VBH_S_MSI_MATCHED);
+	owner = vbh_vcpu_of_slot(vm, vb_key_slot(key));
+	if (!owner || owner->slot >= reg->layout.nr_slots ||
+	    !vbh_needs_rescue(owner, now) ||
+	    READ_ONCE(reg->hdr->cookie) != reg->layout.cookie)
+		return;
+	target = vbh_choose(vm, reg, now);
+	vector = target ? vbh_vector_of(reg, target) : 0;
+	if (!vector) {
+		if (vbh_set_pending(reg, owner->slot, n))
+			vbh_count_pending(vm, &reg->redirect->nr_posted,
+					  VBH_VM_POSTED);
+		trace_vb_host_redirect(vm->pid, n, irq->vector, owner->apic_id,
+				       owner->apic_id, 0);
+		return;
+	}
+	if (vbh_set_pending(reg, target->slot, n))
+		vbh_count_pending(vm, &reg->redirect->nr_diverted,
+				  VBH_VM_DIVERTED);
+	else
+		atomic64_inc(&vm->count[VBH_VM_COALESCED]);
+	trace_vb_host_redirect(vm->pid, n, irq->vector, owner->apic_id,
+			       target->apic_id, vector);
+	irq->vector = vector;
+	irq->dest_id = target->apic_id;
+	irq->dest_mode = APIC_DEST_PHYSICAL;
+	irq->msi_redir_hint = false;
+}
+
+/**
+ * vbh_on_deliver() - an interrupt is about to be delivered
+ * @kvm: VM
+ * @src: sender, NULL for devices
+ * @irq: on the caller's stack, may be edited
+ *
+ * Context: any, mostly with interrupts off (an eventfd is signalled); in
+ * KVM_SIGNAL_MSI preemptible, and inside kvm->irq_srcu.
+ */
+void vbh_on_deliver(const struct kvm *kvm, const void *src,
+		    struct kvm_lapic_irq *irq)
+{
+	struct vbh_reg *reg;
+	struct vbh_vm *vm;
+
+	if (src || !vbh_is_plain_msi(irq))
+		return;
+	preempt_disable_notrace();
+	vm = vbh_vm_find(kvm);
+	reg = vm ? rcu_dereference_sched(vm->reg) : NULL;
+	if (reg)
+		vbh_redirect(vm, reg, irq);
+	preempt_enable_notrace();
+}
