@@ -172,7 +172,8 @@ enum vbg_reason {
 
 struct vbg_irq {
 	unsigned int irq;
-	const void *dev_id;	/* compared, never followed */
+	const struct device *dev; /* PCI device; compared, never followed */
+	const void *dev_id;	/* the same */
 	char name[40];		/* as in /proc/interrupts */
 	char kind[8];		/* net, blk, scsi */
 	bool shared;		/* one vector for all queues of the device */
@@ -201,6 +202,7 @@ struct vbg_irq {
 	int before_cpu;		/* where the last move took it from */
 	int busy_cpu;		/* its clean-up is waited for; -1: none */
 	u64 busy_episode;
+	u64 busy_until;		/* nor is it tried before this */
 	u64 last_cost, last_saved;
 	u32 injected_since;	/* since irqs_unhandled was last put right */
 	u64 count[VBG_NR_COUNTS];

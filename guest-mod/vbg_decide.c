@@ -31,14 +31,17 @@ const char * const vbg_reason_names[VBG_NR_REASONS] = {
 /* ---- one interrupt ---- */
 
 /*
- * The last move was refused because the CPU before has not cleaned up its
- * vector; that cannot have changed before it has run again.
+ * The last move was refused: the CPU before has not cleaned up its vector,
+ * which cannot have changed before it has run again; or the holder has not
+ * taken its first interrupt, of which nothing is seen from here.
  */
-static bool vbg_cleaning_up(const struct vbg_irq *i)
+static bool vbg_cleaning_up(const struct vbg_irq *i, u64 now)
 {
-	return i->busy_cpu >= 0 &&
-	       i->busy_episode == vbg_cpu_episode(i->busy_cpu) &&
-	       !vbg_cpu_running(i->busy_cpu);
+	if (i->busy_cpu < 0 || !cpu_online(i->busy_cpu))
+		return false;
+	return now < i->busy_until ||
+	       (i->busy_episode == vbg_cpu_episode(i->busy_cpu) &&
+		!vbg_cpu_running(i->busy_cpu));
 }
 
 /*
@@ -119,7 +122,7 @@ static struct vbg_decision vbg_decide(struct vbg_irq *i, int holder, int me,
 {
 	if (now < i->backoff_until)
 		return (struct vbg_decision) { holder, VBG_R_BACKOFF, 0 };
-	if (vbg_cleaning_up(i))
+	if (vbg_cleaning_up(i, now))
 		return (struct vbg_decision) { holder, VBG_R_CLEANUP, 0 };
 	if (vbg_policy_is_paper())
 		return vbg_policy_paper(i, holder, me, now);
@@ -175,7 +178,7 @@ static bool vbg_follow(struct vbg_irq *i, int target, u64 now)
 		goto out_unlock;
 	vbg_check_foreign(i, holder, now);
 	if (holder == target || now < i->backoff_until ||
-	    vbg_cleaning_up(i) || !vbg_policy_eligible(i, target))
+	    vbg_cleaning_up(i, now) || !vbg_policy_eligible(i, target))
 		goto out_unlock;
 	if (!vbg_policy_is_paper()) {
 		if (now < i->next_steer)

@@ -310,10 +310,24 @@ static void vbg_scan_device(struct vbg_scan *s, struct pci_dev *pdev)
 			i = known;
 		else
 			i = vbg_adopt(irq, &seen, kind, mask, unrestricted);
-		if (i && !vbg_scan_add(s, i) && i != known)
+		if (!i)
+			continue;
+		i->dev = &pdev->dev;
+		if (!vbg_scan_add(s, i) && i != known)
 			vbg_irq_free(i);
 	}
 	free_cpumask_var(mask);
+}
+
+/* A device that cannot be asked now keeps the entries that it has. */
+static void vbg_scan_keep(struct vbg_scan *s, const struct vbg_table *old,
+			  const struct pci_dev *pdev)
+{
+	int n;
+
+	for (n = 0; old && n < old->nr; n++)
+		if (old->irqs[n]->dev == &pdev->dev)
+			vbg_scan_add(s, old->irqs[n]);
 }
 
 static bool vbg_table_has(const struct vbg_table *t, const struct vbg_irq *i)
@@ -324,18 +338,6 @@ static bool vbg_table_has(const struct vbg_table *t, const struct vbg_irq *i)
 		if (t->irqs[n] == i)
 			return true;
 	return false;
-}
-
-/* A scan that is not used: only what it adopted is freed. */
-static void vbg_table_discard(struct vbg_table *new,
-			      const struct vbg_table *old)
-{
-	int n;
-
-	for (n = 0; n < new->nr; n++)
-		if (!vbg_table_has(old, new->irqs[n]))
-			vbg_irq_free(new->irqs[n]);
-	kfree(new);
 }
 
 static void vbg_table_install(struct vbg_table *new)
@@ -370,7 +372,7 @@ static void vbg_scan_locked(const struct device *leaving)
 					lockdep_is_held(&vbg_irqs_mutex));
 	struct pci_dev *pdev = NULL;
 	struct vbg_scan s = { .max = 32 };
-	bool same, incomplete = false;
+	bool same;
 	int n;
 
 	s.new = vbg_table_grow(NULL, s.max);
@@ -383,20 +385,15 @@ static void vbg_scan_locked(const struct device *leaving)
 			continue;
 		/*
 		 * Being bound or unbound right now: its vectors must not be
-		 * asked for. Everything stays as it is until the next scan.
+		 * asked for.
 		 */
 		if (!device_trylock(&pdev->dev)) {
-			incomplete = true;
+			vbg_scan_keep(&s, old, pdev);
 			continue;
 		}
 		vbg_scan_device(&s, pdev);
 		device_unlock(&pdev->dev);
 	}
-	if (incomplete && !leaving) {
-		vbg_table_discard(s.new, old);
-		return;
-	}
-
 	same = old && old->nr == s.new->nr;
 	for (n = 0; same && n < old->nr; n++)
 		same = old->irqs[n] == s.new->irqs[n];

@@ -121,7 +121,7 @@ static void vbg_on_interrupt(struct vbg_cpu *c, int cpu, u64 now)
 				  vbg_stolen_ns(cpu));
 }
 
-/* ---- tracepoints; preemption is disabled in all of them ---- */
+/* ---- tracepoints; none of them fires where preemption is possible ---- */
 
 /* Hard interrupts do not nest: one start for both kinds. */
 static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)

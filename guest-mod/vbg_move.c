@@ -40,6 +40,9 @@
 #define VBG_COST_PRIOR_NS	500000ULL
 #define VBG_COST_AGE_NS		(10 * NSEC_PER_SEC)
 
+/* After -EBUSY: not before this. */
+#define VBG_BUSY_NS		(500 * NSEC_PER_USEC)
+
 static u64 vbg_cost_ns = VBG_COST_PRIOR_NS;
 static u64 vbg_cost_measured;		/* local_clock() of the last measurement */
 static atomic64_t vbg_cost_nr, vbg_cost_sum, vbg_cost_max;
@@ -87,7 +90,10 @@ void vbg_move_counts(u64 *nr, u64 *sum_ns, u64 *max_ns)
 /**
  * vbg_irq_where() - CPU that an interrupt goes to
  * @i: interrupt
- * @pending: a move by the core is noted but not done yet (NULL: do not care)
+ * @pending: not to be moved now (NULL: do not care): a move by the core is
+ *	noted but not done yet, or its handler runs (perhaps on a vCPU that lost
+ *	its CPU in it: the new one could only wait for that, since 6.17 in a
+ *	loop with interrupts off)
  * Context: RCU read side. Return: CPU, or -1 when the interrupt is gone.
  */
 int vbg_irq_where(struct vbg_irq *i, bool *pending)
@@ -98,7 +104,8 @@ int vbg_irq_where(struct vbg_irq *i, bool *pending)
 	if (!d)
 		return -1;
 	if (pending)
-		*pending = irqd_is_setaffinity_pending(d);
+		*pending = irqd_is_setaffinity_pending(d) ||
+			   irqd_irq_inprogress(d);
 	cpu = cpumask_first(irq_data_get_effective_affinity_mask(d));
 	return cpu < nr_cpu_ids ? cpu : -1;
 }
@@ -119,7 +126,7 @@ static int vbg_move_check(const struct vbg_irq *i, struct irq_desc *desc)
 		return -ESTALE;
 	if (!irqd_is_activated(d) || !irqd_is_started(d) ||
 	    irqd_irq_disabled(d) || irqd_irq_masked(d) ||
-	    irqd_is_setaffinity_pending(d))
+	    irqd_is_setaffinity_pending(d) || irqd_irq_inprogress(d))
 		return -EAGAIN;
 	return 0;
 }
@@ -145,7 +152,7 @@ static int vbg_move_locked(struct irq_desc *desc, int target)
 	return ret < 0 ? ret : 0;
 }
 
-/* Interrupt the CPU that has the interrupt, also while it is being handled. */
+/* Interrupt the CPU that has the interrupt. */
 static bool vbg_retrigger(struct irq_desc *desc)
 {
 	struct irq_data *d = &desc->irq_data;
@@ -213,6 +220,7 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 		i->busy_cpu = i->before_cpu;
 		if (i->busy_cpu >= 0)
 			i->busy_episode = vbg_cpu_episode(i->busy_cpu);
+		i->busy_until = local_clock() + VBG_BUSY_NS;
 		break;
 	case -EAGAIN:
 	case -ESTALE:

@@ -90,7 +90,7 @@ bool vbg_page_state(int cpu, u32 *state, u64 *episode)
 		return false;
 	/* Pairs with the host's release: the episode is not older. */
 	*state = smp_load_acquire(&e->state);
-	*episode = READ_ONCE(e->nr_preempted);
+	*episode = READ_ONCE(e->changed_tsc);
 	return *state < VB_NR_VCPU_STATES;
 }
 
@@ -165,7 +165,7 @@ static void vbg_page_dead(const struct vbg_area *a, enum vbg_stat why)
 void vbg_page_check_self(int cpu)
 {
 	const struct vbg_area *a = rcu_dereference_sched(vbg_active);
-	const struct vb_vcpu_host *e;
+	int slot;
 
 	if (!a)
 		return;
@@ -173,9 +173,10 @@ void vbg_page_check_self(int cpu)
 		vbg_page_dead(a, VBG_S_FALLBACK_GONE);
 		return;
 	}
-	e = vbg_entry(a, cpu);
-	if (e && (READ_ONCE(e->state) != VB_VCPU_RUNNING ||
-		  !test_bit(a->slot[cpu], (unsigned long *)a->hdr->running)))
+	slot = READ_ONCE(a->slot[cpu]);
+	if (slot >= 0 &&
+	    (READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING ||
+	     !test_bit(slot, (unsigned long *)a->hdr->running)))
 		vbg_page_dead(a, VBG_S_FALLBACK_SELF);
 }
 
@@ -310,7 +311,7 @@ static void vbg_area_drop(struct vbg_area *a)
 	ret = vbg_call(VB_OP_UNREGISTER, 0, 0, a->cookie);
 	if (!ret || ret == -VB_ENOENT)
 		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, VBG_WAIT_MS);
-	else
+	if (ret && ret != -VB_ENOENT)
 		msleep(200);
 	synchronize_rcu();
 	if (ret == -VB_EAGAIN) {
@@ -404,7 +405,8 @@ void vbg_page_work(void)
 		pr_info("host's vbalance is gone: run states from %s\n",
 			vbg_state_source());
 		synchronize_rcu();
-		/* A panic meanwhile finds nothing to say good-bye to. */
+		/* From here on a panic finds nothing to say good-bye to. */
+		WRITE_ONCE(a->hdr->cookie, 0);
 		WRITE_ONCE(vbg_area, NULL);
 		vbg_area_drop(a);
 		vbg_retry_s = 1;
