@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "../compat/pin_page.h"
 #include "vbh.h"
 #include "vbh_trace.h"
 
@@ -48,25 +49,32 @@ static bool vbh_may_pin(struct page *page)
 	return folio_test_swapbacked(folio) || folio_test_hugetlb(folio);
 }
 
+static int vbh_pin_one(unsigned long hva, struct page **page)
+{
+	if (vb_pin_user_page(hva, VBH_PIN_FLAGS, page) != 1)
+		return -VB_EFAULT;
+	if (vbh_may_pin(*page))
+		return 0;
+	unpin_user_page(*page);
+	return -VB_EFAULT;
+}
+
 static int vbh_pin(const struct vbh_request *req, struct page **pages)
 {
-	u32 i, nr = req->layout.nr_pages;
+	u32 i = 0, nr = req->layout.nr_pages;
 	int err = 0;
 
 	if (!mmget_not_zero(req->mm))
 		return -VB_EFAULT;
 	kthread_use_mm(req->mm);
-	for (i = 0; i < nr; i++) {
-		if (pin_user_pages_fast(req->hva[i], 1, VBH_PIN_FLAGS,
-					&pages[i]) != 1) {
-			err = -VB_EFAULT;
-			break;
-		}
-		if (!vbh_may_pin(pages[i])) {
-			i++;
-			err = -VB_EFAULT;
-			break;
-		}
+	if (mmap_read_trylock(req->mm)) {
+		for (i = 0; i < nr && !err; i++)
+			err = vbh_pin_one(req->hva[i], &pages[i]);
+		mmap_read_unlock(req->mm);
+		if (err)
+			i--;	/* the one that failed is not pinned */
+	} else {
+		err = -VB_EFAULT;
 	}
 	kthread_unuse_mm(req->mm);
 	/* Not the one to tear down a VMM that died meanwhile. */
@@ -85,6 +93,37 @@ static void vbh_unpin(struct page **pages, u32 nr, struct mm_struct *mm)
 	vbh_stat_add(VBH_S_PAGES_UNPINNED, nr);
 }
 
+/*
+ * First writes. The memory behind the addresses may have changed since the
+ * check. No pause between this one and the writes: the guest frees the pages
+ * soon after it has taken its cookie away.
+ */
+static int vbh_area_begin(struct vbh_reg *reg)
+{
+	u32 i, nr = reg->layout.nr_slots;
+	int err = 0;
+
+	preempt_disable();
+	if (READ_ONCE(reg->hdr->magic) != VB_MAGIC ||
+	    READ_ONCE(reg->hdr->cookie) != reg->layout.cookie) {
+		err = -VB_EINVAL;
+		goto out;
+	}
+	memset(reg->hdr->running, 0, sizeof(reg->hdr->running));
+	memset(reg->table, 0, (size_t)nr * sizeof(*reg->table));
+	for (i = 0; i < nr; i++)
+		reg->table[i].cookie = reg->layout.cookie;
+	reg->hdr->nr_vcpus = 0;
+	reg->hdr->host_abi_version = VB_ABI_VERSION;
+	reg->hdr->host_tsc_khz = tsc_khz;
+	reg->hdr->host_features = VB_HF_RUN_STATE;
+	if (!vbh_features[VBH_F_REDIRECT].err)
+		reg->hdr->host_features |= VB_HF_REDIRECT;
+out:
+	preempt_enable();
+	return err;
+}
+
 /**
  * vbh_area_map() - pin and map a requested area
  * @req: the request; its mm reference stays the caller's
@@ -98,7 +137,6 @@ struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err)
 	const struct vb_area_layout *l = &req->layout;
 	struct vbh_reg *reg;
 	void *map;
-	u32 i;
 
 	*err = -VB_ENOMEM;
 	reg = kzalloc(sizeof(*reg), GFP_KERNEL);
@@ -123,24 +161,11 @@ struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err)
 	reg->redirect = map + (size_t)l->redirect_page * VB_PAGE_SIZE;
 	reg->pending = map + (size_t)l->pending_page * VB_PAGE_SIZE;
 	reg->layout = *l;
-	/* The memory behind the addresses may have changed since the check. */
-	*err = -VB_EINVAL;
-	if (READ_ONCE(reg->hdr->magic) != VB_MAGIC ||
-	    READ_ONCE(reg->hdr->cookie) != l->cookie)
-		goto err_unmap;
-
 	reg->mm = req->mm;
+	*err = vbh_area_begin(reg);
+	if (*err)
+		goto err_unmap;
 	mmgrab(reg->mm);
-	memset(reg->hdr->running, 0, sizeof(reg->hdr->running));
-	memset(reg->table, 0, (size_t)l->nr_slots * sizeof(*reg->table));
-	for (i = 0; i < l->nr_slots; i++)
-		reg->table[i].cookie = l->cookie;
-	reg->hdr->nr_vcpus = 0;
-	reg->hdr->host_abi_version = VB_ABI_VERSION;
-	reg->hdr->host_tsc_khz = tsc_khz;
-	reg->hdr->host_features = VB_HF_RUN_STATE;
-	if (!vbh_features[VBH_F_REDIRECT].err)
-		reg->hdr->host_features |= VB_HF_REDIRECT;
 	reg->pid = req->pid;
 	trace_vb_host_area(req->pid, l->cookie, l->nr_pages, 1, 0);
 	*err = 0;

@@ -168,10 +168,23 @@ void vbh_on_load(struct kvm_vcpu *vcpu)
 	/* A stale object at a reused address: its destruction was not seen. */
 	if (unlikely(v->vm->kvm != vcpu->kvm))
 		return;
-	/* A cookie is there from the request on: nothing is mapped yet then. */
-	if (unlikely(READ_ONCE(v->vm->cookie) && vbh_was_reset(vcpu)))
+	/*
+	 * A cookie is there from the request on: nothing is mapped yet then.
+	 * One that lost its CPU inside KVM_RUN was not reset: KVM may be just
+	 * leaving a nested guest or system management mode, with their cr0.
+	 */
+	if (unlikely(READ_ONCE(v->vm->cookie) && vbh_was_reset(vcpu)) &&
+	    (v->word & VBH_STATE_MASK) != VB_VCPU_PREEMPTED)
 		vbh_vm_reset(vcpu->kvm);
 	vbh_change(v, vcpu, VB_VCPU_RUNNING);
+}
+
+static bool vbh_waits_for_sipi(const struct kvm_vcpu *vcpu)
+{
+	u32 mp_state = READ_ONCE(vcpu->arch.mp_state);
+
+	return mp_state == KVM_MP_STATE_UNINITIALIZED ||
+	       mp_state == KVM_MP_STATE_INIT_RECEIVED;
 }
 
 /* What a vCPU without CPU does: read from KVM's own notes, racy by nature. */
@@ -180,9 +193,7 @@ static u32 vbh_put_state(const struct kvm_vcpu *vcpu)
 	if (READ_ONCE(vcpu->preempted))
 		return VB_VCPU_PREEMPTED;
 	if (READ_ONCE(vcpu->stat.generic.blocking))
-		return READ_ONCE(vcpu->arch.mp_state) ==
-			KVM_MP_STATE_UNINITIALIZED ? VB_VCPU_OFF :
-						     VB_VCPU_HALTED;
+		return vbh_waits_for_sipi(vcpu) ? VB_VCPU_OFF : VB_VCPU_HALTED;
 	return VB_VCPU_VMM;
 }
 

@@ -64,8 +64,9 @@
  */
 #define VB_OP_REGISTER		1
 /*
- * Ask for the end of host writes. rsi: the cookie. Returns 0 when taken. The
- * area may be freed when VB_OP_STATUS says -VB_ENOENT.
+ * Ask for the end of host writes. rsi: the cookie. Returns 0 when taken: the
+ * area may be freed when VB_OP_STATUS says -VB_ENOENT. Returns -VB_ENOENT when
+ * there was nothing to end (a registration that failed included).
  */
 #define VB_OP_UNREGISTER	2
 /*
@@ -141,7 +142,9 @@ struct vb_header {
 	__u32	host_status;		/* VB_HOST_* */
 	__u32	host_abi_version;
 	__u32	nr_vcpus;		/* slots in use, highest + 1 */
-	__u32	host_tsc_khz;		/* unit of *_tsc as the host sees it */
+	__u32	host_tsc_khz;		/* the host's own TSC; *_tsc below count
+					 * the guest's
+					 */
 	__u8	reserved1[40];
 	/* 0x080: host; bit = slot, set while VB_VCPU_RUNNING */
 	__u64	running[VB_MAX_SLOTS / 64];
@@ -153,8 +156,8 @@ struct vb_header {
 };
 
 /*
- * Host -> guest, one cache line a vCPU, single writer (the CPU that loads or
- * puts the vCPU). changed_tsc is stored before state: who reads state and
+ * Host -> guest, one cache line a vCPU, written by the CPU that loads or puts
+ * the vCPU (and once at registration). changed_tsc is stored before state: who reads state and
  * then changed_tsc never sees a time older than the state's.
  */
 struct vb_vcpu_host {
