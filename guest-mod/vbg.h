@@ -4,12 +4,16 @@
  *
  *	vbg_state.c	run state of each vCPU, from one of two sources:
  *	vbg_page.c	  the area shared with vbalance_host
+ *	vbg_area.c	  its memory
  *	vbg_steal.c	  KVM's steal-time record (no host module needed)
  *	vbg_irqs.c	which interrupts are ours (virtio queues), hot plug
  *	vbg_load.c	tracepoints: interrupt load, absences, when to look
  *	vbg_decide.c	looking at all interrupts, deciding, applying
  *	vbg_policy.c	Algorithm 1 and the two policies
  *	vbg_move.c	irq_set_affinity, the direct way
+ *	vbg_redirect.c	keys for the host, pending bits from it
+ *	vbg_borrow.c	serving queues of vCPUs that are away, unasked
+ *	vbg_serve.c	calling a queue's handler on another vCPU
  *	vbg_debugfs.c	what a person sees
  *
  * Contexts: everything that the tracepoints call runs in hard interrupt
@@ -23,6 +27,7 @@
 
 #include <linux/cache.h>
 #include <linux/cpumask.h>
+#include <linux/interrupt.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
@@ -36,7 +41,13 @@
 enum vbg_source_kind { VBG_SOURCE_AUTO, VBG_SOURCE_PAGE, VBG_SOURCE_STEAL };
 enum vbg_policy { VBG_POLICY_COST, VBG_POLICY_PAPER };
 enum vbg_mapping { VBG_MAPPING_PER_IRQ, VBG_MAPPING_SINGLE };
-enum vbg_remap { VBG_REMAP_AFFINITY, VBG_REMAP_NONE };
+enum vbg_remap {
+	VBG_REMAP_AUTO,
+	VBG_REMAP_REDIRECT,
+	VBG_REMAP_BORROW,
+	VBG_REMAP_AFFINITY,
+	VBG_REMAP_NONE,
+};
 
 extern int vbg_source;
 extern int vbg_policy;
@@ -44,7 +55,19 @@ extern int vbg_mapping;
 extern int vbg_remap;
 extern unsigned int vbg_threshold;	/* percent */
 extern unsigned int vbg_backoff_ms;
+extern unsigned int vbg_borrow_us;
+extern unsigned int vbg_borrow_cpu;	/* percent */
 extern bool vbg_observe;
+
+/* What remap= comes to at present. */
+enum vbg_mode {
+	VBG_MODE_NONE,		/* decide only */
+	VBG_MODE_AFFINITY,
+	VBG_MODE_BORROW,
+	VBG_MODE_REDIRECT,
+};
+
+enum vbg_mode vbg_mode(void);
 
 /* ---- per CPU (vbg_load.c) ---- */
 
@@ -54,6 +77,8 @@ struct vbg_cpu {
 	u64 soft_since, soft_stolen, soft_hard;
 	u64 hard_ns, soft_ns;		/* totals */
 	u64 look_ns;			/* our own, in interrupts */
+	u64 served_ns;			/* handlers that we called */
+	u64 begin, begin_stolen;	/* of the present interrupt */
 	u64 hard_count, soft_count;
 	struct vb_decay load;		/* hard + soft, ns, short window */
 	struct vb_decay load_long;	/* the same, long window */
@@ -74,8 +99,14 @@ struct vbg_cpu {
 
 DECLARE_PER_CPU(struct vbg_cpu, vbg_cpus);
 
+struct vbg_irq;
+
 int vbg_load_init(void);
 void vbg_load_exit(void);
+bool vbg_load_has_redirect(void);
+void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns);
+u64 vbg_stolen_ns(int cpu);
+u64 vbg_busy_ns(u64 since, u64 now, u64 stolen_since, u64 stolen_now);
 
 /* ---- run states (vbg_state.c) ---- */
 
@@ -130,6 +161,15 @@ enum vbg_why_fixed {
 	VBG_FIXED_CHIP,		/* no affinity support, or per CPU */
 };
 
+/* Why a handler is called by us. */
+enum vbg_serve_kind {
+	VBG_SERVE_OWN,		/* a bit of our own, set by the host */
+	VBG_SERVE_STEAL,	/* one of a vCPU that is away */
+	VBG_SERVE_BORROW,	/* no bit: the ring shows it */
+	VBG_SERVE_SWEEP,	/* to be sure */
+	VBG_NR_SERVE_KINDS,
+};
+
 enum vbg_count {
 	VBG_C_MOVES,
 	VBG_C_EBUSY,		/* old vCPU has not cleaned up its vector */
@@ -157,6 +197,7 @@ enum vbg_count {
 	X(VBG_R_BACKOFF, "stay_backoff")	\
 	X(VBG_R_FIXED, "stay_fixed")		\
 	X(VBG_R_CLEANUP, "stay_cleanup")	\
+	X(VBG_R_SERVED, "stay_served")		\
 	X(VBG_R_OFFLINE, "move_offline")	\
 	X(VBG_R_IMBALANCE, "move_imbalance")	\
 	X(VBG_R_RESCUE, "move_rescue")		\
@@ -176,7 +217,13 @@ struct vbg_irq {
 	const void *dev_id;	/* the same */
 	char name[40];		/* as in /proc/interrupts */
 	char kind[8];		/* net, blk, scsi */
+	irq_handler_t handler;	/* of a queue; NULL: in a thread, not called */
 	bool shared;		/* one vector for all queues of the device */
+	/* Redirection: under desc->lock, or before it is seen. */
+	int key_nr;		/* 0 .. VB_MAX_KEYS - 1, -1: none */
+	bool known;		/* the two below are right */
+	bool remapped;		/* by an interrupt remapping unit */
+	bool logical;		/* destination mode */
 	enum vbg_why_fixed fixed;
 
 	bool restricted;	/* admin's mask binds us; under the busy bit */
@@ -186,7 +233,8 @@ struct vbg_irq {
 	 * Read by every CPU at every look, written by the one that decides,
 	 * under the busy bit.
 	 */
-	int cpu ____cacheline_aligned_in_smp;	/* where we believe it is */
+	int cpu ____cacheline_aligned_in_smp;	/* where the policy left it */
+	int where;		/* where it goes; follows every move */
 	u64 next_look;		/* when the holder runs: next evaluation */
 	u64 next_rescue;	/* when it does not: the same, for ... */
 	u64 judged_episode;	/* ... this absence */
@@ -211,6 +259,8 @@ struct vbg_irq {
 
 	/* updated where the interrupt is handled */
 	u64 handled ____cacheline_aligned_in_smp;
+	u64 served[VBG_NR_SERVE_KINDS];	/* by us */
+	u64 served_idle;		/* of these: nothing to do */
 	u64 hard_ns;
 	atomic64_t soft_ns;
 	struct vb_decay load;		/* short window */
@@ -258,6 +308,36 @@ void vbg_move_age_cost(void);
 void vbg_move_fix_unhandled(struct vbg_irq *i);
 void vbg_move_counts(u64 *nr, u64 *sum_ns, u64 *max_ns);
 
+/* ---- redirection and borrowing ---- */
+
+int vbg_serve(struct vbg_irq *i, enum vbg_serve_kind kind);
+
+void vbg_redirect_adopt(struct vbg_irq *i);
+void vbg_redirect_forget(struct vbg_irq *i);
+void vbg_redirect_refresh(void);
+void vbg_redirect_look(struct vbg_cpu *c, int cpu, u64 now);
+void vbg_redirect_overtaken(const struct vbg_irq *i, int cpu);
+void vbg_redirect_config(void *data, unsigned int irq, unsigned int vector,
+			 unsigned int cpu, unsigned int apicdest);
+void vbg_redirect_clear(void *data, unsigned int irq, unsigned int vector,
+			unsigned int cpu, unsigned int prev_vector,
+			unsigned int prev_cpu);
+void vbg_redirect_sweep(void);
+void vbg_redirect_start(void);
+void vbg_redirect_stop(void);
+void vbg_redirect_cpu_off(int cpu);
+bool vbg_redirect_offered(void);
+void vbg_redirect_host_counts(u64 *diverted, u64 *posted);
+const char *vbg_redirect_state(const struct vbg_irq *i);
+
+void vbg_borrow_init(void);
+void vbg_borrow_exit(void);
+void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now);
+void vbg_borrow_timer_exit(u64 ns);
+u64 vbg_borrow_cost_ns(int cpu);
+void vbg_borrow_cpu_on(int cpu);
+void vbg_borrow_cpu_off(int cpu);
+
 /* ---- maintenance (vbg_main.c) ---- */
 
 void vbg_maintain_soon(void);
@@ -279,6 +359,19 @@ enum vbg_stat {
 	VBG_S_FALLBACK_GONE,	/* host said it has let go */
 	VBG_S_FALLBACK_STATUS,	/* keep-alive hypercall failed */
 	VBG_S_RESCANS,
+	VBG_S_REDIRECT_IRQS,	/* redirection vector taken */
+	VBG_S_SERVED,		/* pending bits: by whom they were set for */
+	VBG_S_STOLEN,		/* by another vCPU */
+	VBG_S_OVERTAKEN,	/* the interrupt itself came first */
+	VBG_S_MERGED,		/* put back where it was set already */
+	VBG_S_DROPPED,		/* belongs to no interrupt any more */
+	VBG_S_PUT_BACK,		/* in progress elsewhere: for later */
+	VBG_S_LATE,		/* taken from a running vCPU after 10 ms */
+	VBG_S_STUCK,		/* of these: older than 100 ms */
+	VBG_S_SWEEPS,
+	VBG_S_BORROWED,
+	VBG_S_TIMER_ARMED,
+	VBG_S_TIMER_FIRED,
 	VBG_NR_STATS,
 };
 

@@ -27,6 +27,19 @@ static const char * const vbg_stat_names[VBG_NR_STATS] = {
 	[VBG_S_FALLBACK_GONE] = "fallback_gone",
 	[VBG_S_FALLBACK_STATUS] = "fallback_status",
 	[VBG_S_RESCANS] = "rescans",
+	[VBG_S_REDIRECT_IRQS] = "redirect_irqs",
+	[VBG_S_SERVED] = "served",
+	[VBG_S_STOLEN] = "stolen",
+	[VBG_S_OVERTAKEN] = "overtaken",
+	[VBG_S_MERGED] = "merged",
+	[VBG_S_DROPPED] = "dropped",
+	[VBG_S_PUT_BACK] = "put_back",
+	[VBG_S_LATE] = "late",
+	[VBG_S_STUCK] = "stuck",
+	[VBG_S_SWEEPS] = "sweeps",
+	[VBG_S_BORROWED] = "borrowed",
+	[VBG_S_TIMER_ARMED] = "timer_armed",
+	[VBG_S_TIMER_FIRED] = "timer_fired",
 };
 
 static const char * const vbg_count_names[VBG_NR_COUNTS] = {
@@ -41,7 +54,7 @@ static const char * const vbg_count_names[VBG_NR_COUNTS] = {
 static int stats_show(struct seq_file *m, void *unused)
 {
 	u64 count[VBG_NR_COUNTS] = {}, decisions[VBG_NR_REASONS] = {};
-	u64 nr, sum, max;
+	u64 nr, sum, max, diverted, posted;
 	int k, cpu;
 
 	vbg_irqs_sum(count, decisions);
@@ -58,6 +71,9 @@ static int stats_show(struct seq_file *m, void *unused)
 	}
 	for (k = 0; k < VBG_NR_COUNTS; k++)
 		seq_printf(m, "%s %llu\n", vbg_count_names[k], count[k]);
+	vbg_redirect_host_counts(&diverted, &posted);
+	seq_printf(m, "host_diverted %llu\n", diverted);
+	seq_printf(m, "host_posted %llu\n", posted);
 	seq_printf(m, "move_cost_ns %llu\n", vbg_move_cost());
 	seq_printf(m, "move_cost_n %llu\n", nr);
 	seq_printf(m, "move_cost_sum_ns %llu\n", sum);
@@ -148,7 +164,7 @@ static int irqs_show(struct seq_file *m, void *unused)
 	int n, where;
 
 	seq_puts(m, VB_DEBUGFS_HEAD);
-	seq_puts(m, "irq name kind vector affinity cpu home load_us handled hard_us soft_us moves ebusy contended failed foreign last_cost_us last_reason\n");
+	seq_puts(m, "irq name kind vector affinity cpu home load_us handled hard_us soft_us moves ebusy contended failed foreign last_cost_us last_reason redirect served stolen borrowed swept idle\n");
 	mutex_lock(&vbg_irqs_mutex);
 	t = rcu_dereference_protected(vbg_table,
 				      lockdep_is_held(&vbg_irqs_mutex));
@@ -158,7 +174,7 @@ static int irqs_show(struct seq_file *m, void *unused)
 		rcu_read_lock();
 		where = vbg_irq_where(i, NULL);
 		rcu_read_unlock();
-		seq_printf(m, "%u %s %s %s %s %d %d %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %s\n",
+		seq_printf(m, "%u %s %s %s %s %d %d %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s %llu %llu %llu %llu %llu\n",
 			   i->irq, i->name, i->kind,
 			   i->shared ? "shared" : "queue", vbg_fixed_name(i),
 			   where, i->home,
@@ -173,7 +189,13 @@ static int irqs_show(struct seq_file *m, void *unused)
 			   READ_ONCE(i->count[VBG_C_FAILED]),
 			   READ_ONCE(i->count[VBG_C_FOREIGN]),
 			   div_u64(i->last_cost, 1000),
-			   vbg_reason_names[i->last_reason]);
+			   vbg_reason_names[i->last_reason],
+			   vbg_redirect_state(i),
+			   READ_ONCE(i->served[VBG_SERVE_OWN]),
+			   READ_ONCE(i->served[VBG_SERVE_STEAL]),
+			   READ_ONCE(i->served[VBG_SERVE_BORROW]),
+			   READ_ONCE(i->served[VBG_SERVE_SWEEP]),
+			   READ_ONCE(i->served_idle));
 	}
 	mutex_unlock(&vbg_irqs_mutex);
 	return 0;
@@ -182,6 +204,8 @@ DEFINE_SHOW_ATTRIBUTE(irqs);
 
 static int features_show(struct seq_file *m, void *unused)
 {
+	enum vbg_mode mode;
+
 	seq_puts(m, VB_DEBUGFS_HEAD);
 	seq_printf(m, "version %s\nabi_version %d\n", VB_VERSION,
 		   VB_ABI_VERSION);
@@ -195,10 +219,13 @@ static int features_show(struct seq_file *m, void *unused)
 		seq_puts(m, "steal on\n");
 	else
 		seq_puts(m, "steal off (host offers no steal time)\n");
-	if (READ_ONCE(vbg_remap) == VBG_REMAP_AFFINITY)
-		seq_puts(m, "affinity on\n");
-	else
-		seq_puts(m, "affinity off (remap=none)\n");
+	mode = vbg_mode();
+	seq_printf(m, "affinity %s\n", mode == VBG_MODE_NONE ? "off" : "on");
+	seq_printf(m, "redirect %s\n", mode == VBG_MODE_REDIRECT ? "on" :
+		   !vbg_load_has_redirect() ? "off (a tracepoint is missing)" :
+		   vbg_redirect_offered() ? "off (remap)" :
+		   "off (not offered by the host)");
+	seq_printf(m, "borrow %s\n", mode == VBG_MODE_BORROW ? "on" : "off");
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(features);

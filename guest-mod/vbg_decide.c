@@ -75,8 +75,7 @@ static bool vbg_policy_is_paper(void)
 static bool vbg_apply(struct vbg_irq *i, int holder,
 		      const struct vbg_decision *d)
 {
-	bool observe = READ_ONCE(vbg_observe) ||
-		       READ_ONCE(vbg_remap) == VBG_REMAP_NONE;
+	bool observe = vbg_mode() == VBG_MODE_NONE;
 	u64 cost;
 	int err;
 

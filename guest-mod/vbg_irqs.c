@@ -103,6 +103,7 @@ static void vbg_irq_free(struct vbg_irq *i)
 /* What a scan sees of a vector; a copy made under the descriptor's lock. */
 struct vbg_seen {
 	const void *dev_id;
+	irq_handler_t handler;
 	char name[sizeof_field(struct vbg_irq, name)];
 	bool shared;
 	enum vbg_why_fixed fixed;
@@ -191,6 +192,7 @@ static bool vbg_inspect(unsigned int irq, struct vbg_seen *seen,
 		goto out_unlock;
 	strscpy(seen->name, desc->action->name, sizeof(seen->name));
 	seen->dev_id = desc->action->dev_id;
+	seen->handler = desc->action->thread_fn ? NULL : desc->action->handler;
 	seen->fixed = vbg_fixed(d);
 	seen->cpu = cpumask_first(irq_data_get_effective_affinity_mask(d));
 	cpumask_copy(mask, irq_data_get_affinity_mask(d));
@@ -270,15 +272,18 @@ static struct vbg_irq *vbg_adopt(unsigned int irq, const struct vbg_seen *seen,
 	i->dev_id = seen->dev_id;
 	strscpy(i->name, seen->name, sizeof(i->name));
 	strscpy(i->kind, kind, sizeof(i->kind));
+	i->handler = seen->handler;
 	i->shared = seen->shared;
 	i->fixed = seen->fixed;
 	i->home = seen->cpu;
 	i->cpu = seen->cpu;
+	i->where = seen->cpu;
 	i->tried_cpu = -1;
 	i->before_cpu = -1;
 	i->busy_cpu = -1;
 	if (i->fixed)
 		i->last_reason = VBG_R_FIXED;
+	vbg_redirect_adopt(i);
 	/* Not all of them in one interrupt. */
 	i->next_steer = local_clock() + (irq % 64) * (NSEC_PER_SEC / 64);
 	return i;
@@ -313,8 +318,11 @@ static void vbg_scan_device(struct vbg_scan *s, struct pci_dev *pdev)
 		if (!i)
 			continue;
 		i->dev = &pdev->dev;
-		if (!vbg_scan_add(s, i) && i != known)
+		if (!vbg_scan_add(s, i) && i != known) {
+			vbg_redirect_forget(i);
+			synchronize_rcu();
 			vbg_irq_free(i);
+		}
 	}
 	free_cpumask_var(mask);
 }
@@ -346,9 +354,12 @@ static void vbg_table_install(struct vbg_table *new)
 					lockdep_is_held(&vbg_irqs_mutex));
 	int n;
 
-	for (n = 0; old && n < old->nr; n++)
-		if (!vbg_table_has(new, old->irqs[n]))
-			xa_erase(&vbg_xa, old->irqs[n]->irq);
+	for (n = 0; old && n < old->nr; n++) {
+		if (vbg_table_has(new, old->irqs[n]))
+			continue;
+		xa_erase(&vbg_xa, old->irqs[n]->irq);
+		vbg_redirect_forget(old->irqs[n]);
+	}
 	for (n = 0; new && n < new->nr; n++) {
 		if (vbg_irq_find(new->irqs[n]->irq) == new->irqs[n])
 			continue;

@@ -54,7 +54,8 @@ static u64 vbg_stolen_on(int cpu, u64 *clock)
 	return ns;
 }
 
-static u64 vbg_stolen_ns(int cpu)
+/* Time that the host kept a CPU from running, ns. */
+u64 vbg_stolen_ns(int cpu)
 {
 	u64 clock;
 
@@ -62,7 +63,7 @@ static u64 vbg_stolen_ns(int cpu)
 }
 
 /* Time between two moments without what was stolen in between. */
-static u64 vbg_busy_ns(u64 since, u64 now, u64 stolen_since, u64 stolen_now)
+u64 vbg_busy_ns(u64 since, u64 now, u64 stolen_since, u64 stolen_now)
 {
 	u64 ns = now > since ? now - since : 0;
 	u64 stolen = stolen_now > stolen_since ? stolen_now - stolen_since : 0;
@@ -110,15 +111,40 @@ static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 	trace_vb_guest_back(cpu, away, stayed);
 }
 
+/**
+ * vbg_load_served() - account a handler that was called by us (vbg_serve.c)
+ * @c: this CPU
+ * @i: interrupt, in progress here
+ * @ns: how long
+ * Context: interrupts off.
+ */
+void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns)
+{
+	u64 now = local_clock();
+
+	c->hard_ns += ns;
+	c->served_ns += ns;
+	vbg_add_load(&c->load, &c->load_long, now, ns);
+	i->hard_ns += ns;
+	vbg_add_load(&i->load, &i->load_long, now, ns);
+	vb_decay_add(&i->arrivals, VB_DECAY_SHORT, now, 1);
+}
+
 /* Hard interrupt context, at the start of an interrupt. */
 static void vbg_on_interrupt(struct vbg_cpu *c, int cpu, u64 now)
 {
+	u64 ns, served = c->served_ns;
+
 	vbg_page_check_self(cpu);
 	vbg_note_absence(c, cpu, now);
+	vbg_redirect_look(c, cpu, now);
+	vbg_borrow_look(c, cpu, now);
 	vbg_look(c, cpu);
 	/* Our own time, moves included, is nobody's interrupt load. */
-	c->look_ns += vbg_busy_ns(now, local_clock(), c->stolen_seen,
-				  vbg_stolen_ns(cpu));
+	ns = vbg_busy_ns(now, local_clock(), c->stolen_seen,
+			 vbg_stolen_ns(cpu));
+	served = c->served_ns - served;
+	c->look_ns += ns > served ? ns - served : 0;
 }
 
 /* ---- tracepoints; none of them fires where preemption is possible ---- */
@@ -126,6 +152,8 @@ static void vbg_on_interrupt(struct vbg_cpu *c, int cpu, u64 now)
 /* Hard interrupts do not nest: one start for both kinds. */
 static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 {
+	c->begin = now;
+	c->begin_stolen = vbg_stolen_ns(cpu);
 	vbg_on_interrupt(c, cpu, now);
 	/* After the decision: a move is not the handler's time. */
 	c->hard_stolen = vbg_stolen_ns(cpu);
@@ -158,6 +186,7 @@ static void vbg_irq_entry(void *data, int irq, struct irqaction *action)
 		vb_decay_add(&i->arrivals, VB_DECAY_SHORT, now, 1);
 		i->handled++;
 		c->last_irq = irq;
+		vbg_redirect_overtaken(i, smp_processor_id());
 	}
 	vbg_hard_begin(c, smp_processor_id(), now);
 }
@@ -236,6 +265,26 @@ static void vbg_timer_entry(void *data, int vector)
 
 static void vbg_timer_exit(void *data, int vector)
 {
+	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
+	int cpu = smp_processor_id();
+	u64 now = local_clock();
+
+	vbg_hard_end(c, cpu, now);
+	vbg_borrow_timer_exit(vbg_busy_ns(c->begin, now, c->begin_stolen,
+					  vbg_stolen_ns(cpu)));
+}
+
+/* The redirection vector: what is pending is served in the look. */
+static void vbg_redirect_entry(void *data, int vector)
+{
+	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
+
+	vbg_stat_inc(VBG_S_REDIRECT_IRQS);
+	vbg_hard_begin(c, smp_processor_id(), local_clock());
+}
+
+static void vbg_redirect_exit(void *data, int vector)
+{
 	vbg_hard_end(this_cpu_ptr(&vbg_cpus), smp_processor_id(),
 		     local_clock());
 }
@@ -250,6 +299,7 @@ static void vbg_cpu_idle(void *data, unsigned int state, unsigned int cpu)
 static struct {
 	const char *name;
 	void *probe;
+	bool redirect;		/* only redirection needs it */
 	struct tracepoint *tp;
 	bool registered;
 } vbg_tps[] = {
@@ -260,6 +310,10 @@ static struct {
 	{ "local_timer_entry", vbg_timer_entry },
 	{ "local_timer_exit", vbg_timer_exit },
 	{ "cpu_idle", vbg_cpu_idle },
+	{ "x86_platform_ipi_entry", vbg_redirect_entry, true },
+	{ "x86_platform_ipi_exit", vbg_redirect_exit, true },
+	{ "vector_config", vbg_redirect_config, true },
+	{ "vector_clear", vbg_redirect_clear, true },
 };
 
 static void __maybe_unused vbg_canaries(void)
@@ -271,6 +325,10 @@ static void __maybe_unused vbg_canaries(void)
 	check_trace_callback_type_local_timer_entry(vbg_timer_entry);
 	check_trace_callback_type_local_timer_exit(vbg_timer_exit);
 	check_trace_callback_type_cpu_idle(vbg_cpu_idle);
+	check_trace_callback_type_x86_platform_ipi_entry(vbg_redirect_entry);
+	check_trace_callback_type_x86_platform_ipi_exit(vbg_redirect_exit);
+	check_trace_callback_type_vector_config(vbg_redirect_config);
+	check_trace_callback_type_vector_clear(vbg_redirect_clear);
 }
 
 static void vbg_find_tp(struct tracepoint *tp, void *unused)
@@ -292,6 +350,11 @@ int vbg_load_init(void)
 
 	for_each_kernel_tracepoint(vbg_find_tp, NULL);
 	for (n = 0; n < ARRAY_SIZE(vbg_tps); n++) {
+		if (!vbg_tps[n].tp && vbg_tps[n].redirect) {
+			pr_warn("tracepoint %s is missing: no redirection\n",
+				vbg_tps[n].name);
+			continue;
+		}
 		if (!vbg_tps[n].tp) {
 			pr_err("tracepoint %s is missing\n", vbg_tps[n].name);
 			err = -ENOENT;
@@ -311,6 +374,17 @@ int vbg_load_init(void)
 err_unregister:
 	vbg_load_exit();
 	return err;
+}
+
+/* Is all there that redirection needs? */
+bool vbg_load_has_redirect(void)
+{
+	int n;
+
+	for (n = 0; n < ARRAY_SIZE(vbg_tps); n++)
+		if (!vbg_tps[n].registered)
+			return false;
+	return true;
 }
 
 /* Nobody is in a probe any more when this returns. Context: process. */

@@ -43,13 +43,16 @@ VB_CHOICE_PARAM(mapping, vbg_mapping, vbg_mapping_words, 0644);
 MODULE_PARM_DESC(mapping, "per-irq: each interrupt is decided for itself; single: all on one vCPU, as in the paper (default per-irq)");
 
 static const char * const vbg_remap_words[] = {
+	[VBG_REMAP_AUTO] = "auto",
+	[VBG_REMAP_REDIRECT] = "redirect",
+	[VBG_REMAP_BORROW] = "borrow",
 	[VBG_REMAP_AFFINITY] = "affinity",
 	[VBG_REMAP_NONE] = "none",
 };
 
-int vbg_remap = VBG_REMAP_AFFINITY;
+int vbg_remap = VBG_REMAP_AUTO;
 VB_CHOICE_PARAM(remap, vbg_remap, vbg_remap_words, 0644);
-MODULE_PARM_DESC(remap, "how interrupts are moved: affinity, none (default affinity)");
+MODULE_PARM_DESC(remap, "what is done: auto, redirect (with vbalance_host), borrow, affinity, none (default auto: redirect when the host offers it, else borrow)");
 
 unsigned int vbg_threshold = VB_THRESHOLD_DEFAULT;
 VB_RANGE_PARAM(threshold, vbg_threshold, VB_THRESHOLD_MIN, VB_THRESHOLD_MAX,
@@ -60,9 +63,38 @@ unsigned int vbg_backoff_ms = 10000;
 VB_RANGE_PARAM(backoff_ms, vbg_backoff_ms, 0, 3600000, 0644);
 MODULE_PARM_DESC(backoff_ms, "how long an interrupt that somebody else moved is left alone, ms, 0..3600000 (default 10000)");
 
+unsigned int vbg_borrow_us = 500;
+VB_RANGE_PARAM(borrow_us, vbg_borrow_us, 0, 100000, 0644);
+MODULE_PARM_DESC(borrow_us, "while an active queue's owner is away, another vCPU looks at it after this time, us, 0..100000 (default 500; 0: at interrupts and ticks only)");
+
+unsigned int vbg_borrow_cpu = 2;
+VB_RANGE_PARAM(borrow_cpu, vbg_borrow_cpu, 0, 100, 0644);
+MODULE_PARM_DESC(borrow_cpu, "share of a vCPU that the timer of borrow_us may take, percent, 0..100 (default 2)");
+
 bool vbg_observe;
 VB_BOOL_PARAM(observe, vbg_observe, 0644);
 MODULE_PARM_DESC(observe, "0 or 1 (default 0): decide, count and trace, but move nothing");
+
+/* Context: any. */
+enum vbg_mode vbg_mode(void)
+{
+	if (READ_ONCE(vbg_observe))
+		return VBG_MODE_NONE;
+	switch (READ_ONCE(vbg_remap)) {
+	case VBG_REMAP_REDIRECT:
+		return vbg_redirect_offered() ? VBG_MODE_REDIRECT :
+						VBG_MODE_NONE;
+	case VBG_REMAP_AUTO:
+		return vbg_redirect_offered() ? VBG_MODE_REDIRECT :
+						VBG_MODE_BORROW;
+	case VBG_REMAP_BORROW:
+		return VBG_MODE_BORROW;
+	case VBG_REMAP_AFFINITY:
+		return VBG_MODE_AFFINITY;
+	default:
+		return VBG_MODE_NONE;
+	}
+}
 
 /* ---- maintenance: one work item, once a second or when something came up */
 
@@ -93,6 +125,7 @@ static void vbg_maintain(struct work_struct *work)
 	vbg_irqs_rescan();
 	mutex_lock(&vbg_irqs_mutex);
 	vbg_decide_slow();
+	vbg_redirect_refresh();
 	mutex_unlock(&vbg_irqs_mutex);
 	if (READ_ONCE(vbg_running))
 		schedule_delayed_work(&vbg_work, HZ);
@@ -122,7 +155,15 @@ static enum cpuhp_state vbg_cpuhp;
 static int vbg_cpu_online(unsigned int cpu)
 {
 	vbg_steal_attach_cpu(NULL);
+	vbg_borrow_cpu_on(cpu);
 	vbg_maintain_soon();
+	return 0;
+}
+
+static int vbg_cpu_offline(unsigned int cpu)
+{
+	vbg_redirect_cpu_off(cpu);
+	vbg_borrow_cpu_off(cpu);
 	return 0;
 }
 
@@ -134,8 +175,9 @@ static int __init vbg_init(void)
 		pr_err("not a KVM guest: nothing to do here\n");
 		return -ENODEV;
 	}
+	vbg_borrow_init();
 	err = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "vbalance/guest:online",
-				vbg_cpu_online, NULL);
+				vbg_cpu_online, vbg_cpu_offline);
 	if (err < 0)
 		return err;
 	vbg_cpuhp = err;
@@ -145,13 +187,14 @@ static int __init vbg_init(void)
 	err = vbg_irqs_init();
 	if (err)
 		goto err_page;
-	vbg_maintain_start();
 	err = vbg_load_init();
 	if (err)
-		goto err_maintain;
+		goto err_irqs;
+	vbg_redirect_start();
+	vbg_maintain_start();
 	err = vbg_page_pm_init();
 	if (err)
-		goto err_load;
+		goto err_maintain;
 	vbg_debugfs_init();
 	pr_info("version %s, ABI %d: run states from %s, policy %s%s\n",
 		VB_VERSION, VB_ABI_VERSION, vbg_state_source(),
@@ -159,28 +202,37 @@ static int __init vbg_init(void)
 		vbg_observe ? ", observing only" : "");
 	return 0;
 
-err_load:
-	vbg_load_exit();
 err_maintain:
 	vbg_maintain_stop();
+	vbg_page_exit();
+	vbg_load_exit();
+	vbg_irqs_exit();
+	goto err_cpuhp;
+err_irqs:
 	vbg_irqs_exit();
 err_page:
 	vbg_page_exit();
 err_cpuhp:
 	cpuhp_remove_state(vbg_cpuhp);
 	vbg_maintain_stop();
+	vbg_borrow_exit();
 	return err;
 }
 
+/*
+ * The area goes while everything still works: until the host has let go it may
+ * set bits, and the interrupts that they stand for are served here.
+ */
 static void __exit vbg_exit(void)
 {
 	vbg_debugfs_exit();
 	vbg_page_pm_exit();
-	vbg_load_exit();
 	vbg_maintain_stop();
-	vbg_irqs_exit();
 	vbg_page_exit();
+	vbg_load_exit();
+	vbg_irqs_exit();
 	cpuhp_remove_state(vbg_cpuhp);
+	vbg_borrow_exit();
 	/* A notifier may have passed the check of vbg_running before. */
 	vbg_maintain_stop();
 }

@@ -27,20 +27,10 @@
 #include <asm/tsc.h>
 
 #include "vbg.h"
+#include "vbg_area.h"
 #include "vbg_trace.h"
 
-struct vbg_area {
-	struct vb_header *hdr;
-	const struct vb_vcpu_host *host;
-	struct vb_vcpu_guest *guest;
-	struct page **pages;
-	u32 nr_pages;
-	u32 nr_slots;
-	u64 cookie;
-	int slot[];			/* of each CPU; -1: not known */
-};
-
-static struct vbg_area __rcu *vbg_active;
+struct vbg_area __rcu *vbg_active;
 static struct vbg_area *vbg_area;	/* work item; active, or dead */
 
 static unsigned long vbg_next_try;	/* jiffies */
@@ -180,70 +170,6 @@ void vbg_page_check_self(int cpu)
 		vbg_page_dead(a, VBG_S_FALLBACK_SELF);
 }
 
-/* ---- memory ---- */
-
-static void vbg_area_free(struct vbg_area *a)
-{
-	u32 i;
-
-	if (a->hdr)
-		vunmap(a->hdr);
-	for (i = 0; a->pages && i < a->nr_pages; i++)
-		if (a->pages[i])
-			__free_page(a->pages[i]);
-	kvfree(a->pages);
-	kvfree(a);
-}
-
-static struct vbg_area *vbg_area_alloc(void)
-{
-	u32 i, slots = min_t(u32, nr_cpu_ids, VB_MAX_SLOTS);
-	struct vbg_area *a;
-	void *map;
-
-	a = kvzalloc(struct_size(a, slot, nr_cpu_ids), GFP_KERNEL);
-	if (!a)
-		return NULL;
-	a->nr_slots = slots;
-	a->nr_pages = VB_AREA_PAGES(slots);
-	for (i = 0; i < nr_cpu_ids; i++)
-		a->slot[i] = -1;
-	a->pages = kvcalloc(a->nr_pages, sizeof(*a->pages), GFP_KERNEL);
-	if (!a->pages)
-		goto err_free;
-	for (i = 0; i < a->nr_pages; i++) {
-		a->pages[i] = alloc_page(GFP_KERNEL | __GFP_ZERO);
-		if (!a->pages[i])
-			goto err_free;
-	}
-	map = vmap(a->pages, a->nr_pages, VM_MAP, PAGE_KERNEL);
-	if (!map)
-		goto err_free;
-	do {
-		a->cookie = get_random_u64();
-	} while (!a->cookie);
-
-	a->hdr = map;
-	a->hdr->magic = VB_MAGIC;
-	a->hdr->abi_version = VB_ABI_VERSION;
-	a->hdr->nr_slots = slots;
-	a->hdr->nr_pages = a->nr_pages;
-	a->hdr->host_table_page = VB_HOST_TABLE_PAGE;
-	a->hdr->guest_table_page = VB_GUEST_TABLE_PAGE(slots);
-	a->hdr->redirect_page = VB_REDIRECT_PAGE(slots);
-	a->hdr->pending_page = VB_PENDING_PAGE(slots);
-	a->hdr->cookie = a->cookie;
-	for (i = 0; i < a->nr_pages; i++)
-		a->hdr->gfn[i] = page_to_pfn(a->pages[i]);
-	a->host = map + (size_t)a->hdr->host_table_page * VB_PAGE_SIZE;
-	a->guest = map + (size_t)a->hdr->guest_table_page * VB_PAGE_SIZE;
-	return a;
-
-err_free:
-	vbg_area_free(a);
-	return NULL;
-}
-
 /* ---- work item ---- */
 
 static bool vbg_slot_is_cpu(const struct vbg_area *a, u32 slot, int cpu)
@@ -322,19 +248,6 @@ static void vbg_area_drop(struct vbg_area *a)
 	vbg_area_free(a);
 }
 
-/*
- * Writes to each page, so that the host has memory behind it: it does not
- * wait for pages that it would have to bring in.
- */
-static void vbg_area_touch(struct vbg_area *a)
-{
-	u32 i;
-
-	for (i = 0; i < a->nr_pages; i++)
-		WRITE_ONCE(*((u64 *)a->hdr + (i + 1) * (VB_PAGE_SIZE / 8) - 1),
-			   0);
-}
-
 static int vbg_try_register(void)
 {
 	struct vbg_area *a;
@@ -405,10 +318,13 @@ void vbg_page_work(void)
 		pr_info("host's vbalance is gone: run states from %s\n",
 			vbg_state_source());
 		synchronize_rcu();
+		/* The host has stopped: what it had set is served now. */
+		vbg_redirect_sweep();
 		/* From here on a panic finds nothing to say good-bye to. */
 		WRITE_ONCE(a->hdr->cookie, 0);
 		WRITE_ONCE(vbg_area, NULL);
 		vbg_area_drop(a);
+		vbg_redirect_sweep();
 		vbg_retry_s = 1;
 		vbg_next_try = jiffies + HZ;
 	}
@@ -452,8 +368,10 @@ static void vbg_page_leave(void)
 	RCU_INIT_POINTER(vbg_active, NULL);
 	cookie = vbg_area ? vbg_area->cookie : 0;
 	vbg_page_goodbye();
-	if (cookie)
-		vbg_wait_status(cookie, -VB_EAGAIN, VBG_WAIT_MS);
+	if (!cookie)
+		return;
+	vbg_wait_status(cookie, -VB_EAGAIN, VBG_WAIT_MS);
+	vbg_redirect_sweep();
 }
 
 /* Reboot and kexec. */
@@ -529,15 +447,21 @@ void vbg_page_pm_exit(void)
 	unregister_pm_notifier(&vbg_pm_nb);
 }
 
-/* After the maintenance work item and the tracepoints are off. */
+/*
+ * After the maintenance work item, before the tracepoints are off and the
+ * interrupts forgotten: nothing that the host has redirected is lost.
+ */
 void vbg_page_exit(void)
 {
 	struct vbg_area *a = vbg_area;
 
+	vbg_redirect_stop();
 	atomic_notifier_chain_unregister(&panic_notifier_list, &vbg_panic_nb);
 	unregister_reboot_notifier(&vbg_reboot_nb);
 	RCU_INIT_POINTER(vbg_active, NULL);
 	vbg_area = NULL;
-	if (a)
-		vbg_area_drop(a);
+	if (!a)
+		return;
+	vbg_area_drop(a);
+	vbg_redirect_sweep();
 }

@@ -78,7 +78,7 @@ static bool vbg_view_online(const void *ctx, int cpu)
 }
 
 /* isolcpus=, nohz_full=: whoever keeps noise away from a CPU means ours, too. */
-static bool vbg_isolated(int cpu)
+bool vbg_policy_isolated(int cpu)
 {
 	return !housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) ||
 	       !housekeeping_test_cpu(cpu, HK_TYPE_MANAGED_IRQ) ||
@@ -91,7 +91,7 @@ bool vbg_policy_eligible(const struct vbg_irq *i, int cpu)
 	if (!cpu_active(cpu))
 		return false;
 	return i->restricted ? cpumask_test_cpu(cpu, i->mask) :
-			       !vbg_isolated(cpu);
+			       !vbg_policy_isolated(cpu);
 }
 
 static bool vbg_view_eligible(const void *ctx, int cpu)
@@ -298,6 +298,10 @@ struct vbg_decision vbg_policy_cost(struct vbg_irq *i, int holder, int me,
 
 	i->judged_episode = vbg_cpu_episode(holder);
 	i->next_rescue = now + VBG_RERESCUE_NS;
+	/* Its queues are served by others meanwhile: no move is worth it. */
+	if ((state == VB_VCPU_PREEMPTED || state == VB_VCPU_OFF) &&
+	    vbg_mode() != VBG_MODE_AFFINITY && vbg_mode() != VBG_MODE_NONE)
+		return (struct vbg_decision) { holder, VBG_R_SERVED, 0 };
 	if (state == VB_VCPU_PREEMPTED || state == VB_VCPU_OFF)
 		return vbg_decide_rescue(i, holder, me, now, g);
 	/* Halted: KVM wakes it. In the VMM: back at once, mostly. */

@@ -29,6 +29,7 @@ struct vbg_group {
 };
 
 void vbg_group_add(struct vbg_group *g, const struct vbg_irq *i, u64 now);
+bool vbg_policy_isolated(int cpu);
 bool vbg_policy_eligible(const struct vbg_irq *i, int cpu);
 struct vbg_decision vbg_policy_paper(struct vbg_irq *i, int holder, int me,
 				     u64 now);

@@ -12,6 +12,10 @@
 /* Symbols for the numbers, for tools that read the binary format as well. */
 #define VBG_TRACE_ENUM(constant, name) TRACE_DEFINE_ENUM(constant);
 VBG_REASONS(VBG_TRACE_ENUM)
+TRACE_DEFINE_ENUM(VBG_SERVE_OWN);
+TRACE_DEFINE_ENUM(VBG_SERVE_STEAL);
+TRACE_DEFINE_ENUM(VBG_SERVE_BORROW);
+TRACE_DEFINE_ENUM(VBG_SERVE_SWEEP);
 TRACE_DEFINE_ENUM(VBG_S_FALLBACK_SELF);
 TRACE_DEFINE_ENUM(VBG_S_FALLBACK_GONE);
 TRACE_DEFINE_ENUM(VBG_S_FALLBACK_STATUS);
@@ -40,6 +44,30 @@ TRACE_EVENT(vb_guest_register,
 	),
 	TP_printk("cookie=%#llx pages=%u ret=%ld", __entry->cookie,
 		  __entry->pages, __entry->ret)
+);
+
+/* A queue's handler was called by us: work says whether it found any. */
+TRACE_EVENT(vb_guest_serve,
+	TP_PROTO(unsigned int irq, int kind, bool work, u64 ns),
+	TP_ARGS(irq, kind, work, ns),
+	TP_STRUCT__entry(
+		__field(unsigned int, irq)
+		__field(int, kind)
+		__field(bool, work)
+		__field(u64, ns)
+	),
+	TP_fast_assign(
+		__entry->irq = irq;
+		__entry->kind = kind;
+		__entry->work = work;
+		__entry->ns = ns;
+	),
+	TP_printk("irq=%u kind=%s work=%d ns=%llu", __entry->irq,
+		  __print_symbolic(__entry->kind, { VBG_SERVE_OWN, "own" },
+				   { VBG_SERVE_STEAL, "steal" },
+				   { VBG_SERVE_BORROW, "borrow" },
+				   { VBG_SERVE_SWEEP, "sweep" }),
+		  __entry->work, __entry->ns)
 );
 
 /* The shared area is dead, steal time takes over. */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * State and statistics of an interrupt that kernel/irq keeps to itself.
+ * All under desc->lock.
+ */
+#ifndef _VB_COMPAT_IRQ_STATE_H
+#define _VB_COMPAT_IRQ_STATE_H
+
+#include <linux/irq.h>
+#include <linux/irqdesc.h>
+#include <linux/kernel_stat.h>
+
+#define vb_irq_state(desc)	\
+	ACCESS_PRIVATE(&(desc)->irq_common_data, state_use_accessors)
+
+/* As irqd_set(), irqd_clear() of kernel/irq/internals.h. */
+static inline void vb_irq_set_inprogress(struct irq_desc *desc)
+{
+	vb_irq_state(desc) |= IRQD_IRQ_INPROGRESS;
+}
+
+static inline void vb_irq_clear_inprogress(struct irq_desc *desc)
+{
+	vb_irq_state(desc) &= ~IRQD_IRQ_INPROGRESS;
+}
+
+/* As unmask_irq() of kernel/irq/chip.c. */
+static inline void vb_irq_unmask(struct irq_desc *desc)
+{
+	if (!desc->irq_data.chip->irq_unmask)
+		return;
+	desc->irq_data.chip->irq_unmask(&desc->irq_data);
+	vb_irq_state(desc) &= ~IRQD_IRQ_MASKED;
+}
+
+/* As kstat_incr_irqs_this_cpu(): what /proc/interrupts shows. */
+static inline void vb_irq_count(struct irq_desc *desc)
+{
+#ifdef HAVE_irqstat			/* since 6.10 */
+	__this_cpu_inc(desc->kstat_irqs->cnt);
+#else
+	__this_cpu_inc(*desc->kstat_irqs);
+#endif
+	__this_cpu_inc(kstat.irqs_sum);
+	desc->tot_count++;
+}
+
+#endif /* _VB_COMPAT_IRQ_STATE_H */

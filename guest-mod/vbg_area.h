@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The area shared with vbalance_host (include/vbalance/abi.h) as the guest
+ * holds it: vbg_page.c registers it and reads run states from it,
+ * vbg_redirect.c keeps the redirection's part of it.
+ */
+#ifndef _VBG_AREA_H
+#define _VBG_AREA_H
+
+#include <linux/rcupdate.h>
+
+#include <vbalance/abi.h>
+
+struct vbg_area {
+	struct vb_header *hdr;
+	const struct vb_vcpu_host *host;
+	struct vb_vcpu_guest *guest;
+	struct vb_redirect *redirect;
+	struct vb_pending *pending;
+	struct page **pages;
+	u32 nr_pages;
+	u32 nr_slots;
+	u64 cookie;
+	u64 *seen;			/* of each slot: since when its pending
+					 * bits are seen, local_clock(); 0
+					 */
+	int slot[];			/* of each CPU; -1: not known */
+};
+
+/* The area while it is alive. Readers: RCU-sched. */
+extern struct vbg_area __rcu *vbg_active;
+
+struct vbg_area *vbg_area_alloc(void);
+void vbg_area_free(struct vbg_area *a);
+void vbg_area_touch(struct vbg_area *a);
+
+#endif /* _VBG_AREA_H */

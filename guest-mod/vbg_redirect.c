@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Redirection at delivery, the guest's part: telling the host where each
+ * virtqueue's MSI goes, and serving what it has set pending.
+ * Protocol: include/vbalance/abi.h, struct vb_redirect.
+ *
+ * Keys. A (destination, vector) that stands in a key must belong to that
+ * interrupt alone for as long as it does. x86 gives a vector to another
+ * interrupt only after it has configured this one elsewhere, or cleared it, and
+ * traces both at that moment (vector_config, vector_clear in
+ * arch/x86/kernel/apic/vector.c); the probes change the key there, whoever
+ * moves the interrupt. While the MSI is being rewritten it matches no key and
+ * is delivered as it is. All writers of a key hold desc->lock, or are the only
+ * ones who know the interrupt.
+ *
+ * Pending bits are looked for in every interrupt and tick of every vCPU: its
+ * own (the redirection vector, or whatever comes first), and those of vCPUs
+ * that do not run. No interrupt is needed for a bit to be served but any one
+ * on any vCPU.
+ *
+ * The redirection vector is X86_PLATFORM_IPI_VECTOR: the same on each vCPU,
+ * always valid, acknowledged by the kernel whether we are there or not, counted
+ * as PLT in /proc/interrupts, and used by nobody else in a virtual machine (SGI
+ * UV only). Its tracepoint is our handler.
+ */
+#include <linux/delay.h>
+#include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/irqdesc.h>
+#include <linux/jiffies.h>
+#include <linux/msi.h>
+#include <linux/sched/clock.h>
+#include <asm/irq_vectors.h>
+#include <asm/msi.h>
+
+#include "../core/redirect.h"
+#include "vbg.h"
+#include "vbg_area.h"
+#include "vbg_policy.h"
+#include "vbg_trace.h"
+
+/* A running vCPU's bits that it does not serve are taken after this. */
+#define VBG_LATE_NS	(10 * NSEC_PER_MSEC)
+/* And this must not happen at all. */
+#define VBG_STUCK_NS	(100 * NSEC_PER_MSEC)
+
+/* Interrupt of each key; changed under vbg_irqs_mutex, read under RCU. */
+static struct vbg_irq __rcu *vbg_keyed[VB_MAX_KEYS];
+
+static bool vbg_redirect_ready;		/* the tracepoints are on */
+
+/* ---- keys ---- */
+
+/**
+ * vbg_redirect_adopt() - give an interrupt a key number
+ * @i: new entry of the table, seen by nobody yet
+ * Context: under vbg_irqs_mutex.
+ */
+void vbg_redirect_adopt(struct vbg_irq *i)
+{
+	int n;
+
+	lockdep_assert_held(&vbg_irqs_mutex);
+	i->key_nr = -1;
+	if (!i->handler)
+		return;
+	for (n = 0; n < VB_MAX_KEYS; n++)
+		if (!rcu_access_pointer(vbg_keyed[n]))
+			break;
+	if (n == VB_MAX_KEYS)
+		return;
+	i->key_nr = n;
+	rcu_assign_pointer(vbg_keyed[n], i);
+}
+
+static void vbg_key_store(const struct vbg_irq *i, u64 key)
+{
+	struct vbg_area *a = rcu_dereference_sched(vbg_active);
+
+	if (a && i->key_nr >= 0)
+		WRITE_ONCE(a->redirect->key[i->key_nr], key);
+}
+
+/**
+ * vbg_redirect_forget() - take the key number away again
+ * @i: entry that leaves the table
+ *
+ * Context: under vbg_irqs_mutex. The host may still set its bit: it then
+ * belongs to nobody, or to the next interrupt with this number, which is
+ * served once for nothing.
+ */
+void vbg_redirect_forget(struct vbg_irq *i)
+{
+	lockdep_assert_held(&vbg_irqs_mutex);
+	if (i->key_nr < 0)
+		return;
+	preempt_disable();
+	vbg_key_store(i, 0);
+	preempt_enable();
+	RCU_INIT_POINTER(vbg_keyed[i->key_nr], NULL);
+}
+
+static bool vbg_redirect_on(void)
+{
+	return READ_ONCE(vbg_redirect_ready) && vbg_mode() == VBG_MODE_REDIRECT;
+}
+
+/* Key of an interrupt that goes to @cpu by @vector, 0: none. */
+static u64 vbg_key_of(const struct vbg_irq *i, const struct vbg_area *a,
+		      int cpu, u32 vector, u32 dest)
+{
+	int slot;
+
+	if (!a || cpu < 0 || cpu >= nr_cpu_ids)
+		return 0;
+	slot = READ_ONCE(a->slot[cpu]);
+	if (slot < 0 || !vbg_redirect_on() || !i->known || i->remapped ||
+	    vector < FIRST_EXTERNAL_VECTOR ||
+	    vector == MANAGED_IRQ_SHUTDOWN_VECTOR)
+		return 0;
+	return vb_key_make(vector, i->logical, dest, slot);
+}
+
+/*
+ * Tracepoint vector_config. Context: vector_lock and, but for the first time,
+ * desc->lock held, interrupts off.
+ */
+void vbg_redirect_config(void *data, unsigned int irq, unsigned int vector,
+			 unsigned int cpu, unsigned int apicdest)
+{
+	struct vbg_area *a = rcu_dereference_sched(vbg_active);
+	struct vbg_irq *i = vbg_irq_find(irq);
+
+	if (!i)
+		return;
+	WRITE_ONCE(i->where, cpu);
+	vbg_key_store(i, vbg_key_of(i, a, cpu, vector, apicdest));
+}
+
+/* Tracepoint vector_clear. Context: as above. */
+void vbg_redirect_clear(void *data, unsigned int irq, unsigned int vector,
+			unsigned int cpu, unsigned int prev_vector,
+			unsigned int prev_cpu)
+{
+	struct vbg_irq *i = vbg_irq_find(irq);
+
+	if (i)
+		vbg_key_store(i, 0);
+}
+
+/* Destination of an MSI as KVM reads it, with 15-bit and x2APIC ids. */
+static u32 vbg_msi_dest(const struct msi_msg *msg)
+{
+	return msg->arch_addr_lo.destid_0_7 |
+	       (u32)msg->arch_addr_lo.virt_destid_8_14 << 8 |
+	       (msg->address_hi & 0xffffff00);
+}
+
+/*
+ * Does an interrupt remapping unit stand between the device and the local
+ * APICs? Then the message says nothing about the destination.
+ */
+static bool vbg_is_remapped(struct irq_data *d)
+{
+	struct irq_data *parent = d->parent_data;
+
+	return !parent || parent->parent_data ||
+	       !parent->chip || strcmp(parent->chip->name, "APIC");
+}
+
+/* @a: the area, or NULL: only what we need ourselves. */
+static void vbg_key_refresh(struct vbg_irq *i, const struct vbg_area *a)
+{
+	struct irq_data *d = irq_get_irq_data(i->irq);
+	struct irq_desc *desc;
+	struct msi_msg msg;
+	unsigned long flags;
+	u64 key = 0;
+
+	if (!d)
+		return;
+	desc = irq_data_to_desc(d);
+	raw_spin_lock_irqsave(&desc->lock, flags);
+	if (desc->action && desc->action->dev_id == i->dev_id &&
+	    irqd_is_activated(d) && irq_data_get_msi_desc(d)) {
+		i->remapped = vbg_is_remapped(d);
+		get_cached_msi_msg(i->irq, &msg);
+		i->logical = msg.arch_addr_lo.dest_mode_logical;
+		i->known = true;
+		WRITE_ONCE(i->where, vbg_irq_where(i, NULL));
+		key = vbg_key_of(i, a, i->where, msg.arch_data.vector,
+				 vbg_msi_dest(&msg));
+	}
+	vbg_key_store(i, key);
+	raw_spin_unlock_irqrestore(&desc->lock, flags);
+}
+
+/* May the host give interrupts to this CPU? */
+static bool vbg_redirect_cpu_ok(int cpu)
+{
+	return cpu_active(cpu) && !vbg_policy_isolated(cpu) &&
+	       vbg_redirect_on();
+}
+
+static void vbg_vector_store(struct vbg_area *a, int cpu, u32 vector)
+{
+	int slot = READ_ONCE(a->slot[cpu]);
+
+	if (slot >= 0)
+		WRITE_ONCE(a->guest[slot].redirect_vector, vector);
+}
+
+/**
+ * vbg_redirect_refresh() - bring the host's tables up to date
+ *
+ * The keys follow each move by themselves; this is for what else changes: a
+ * new area, CPUs, interrupts, the parameter.
+ * Context: the maintenance work item, under vbg_irqs_mutex; sleeps.
+ */
+void vbg_redirect_refresh(void)
+{
+	const struct vbg_table *t = rcu_dereference_protected(vbg_table,
+					lockdep_is_held(&vbg_irqs_mutex));
+	struct vbg_area *a;
+	int n, cpu, nr_keys = 0;
+
+	cpus_read_lock();
+	rcu_read_lock_sched();
+	a = rcu_dereference_sched(vbg_active);
+	for_each_possible_cpu(cpu)
+		if (a)
+			vbg_vector_store(a, cpu, vbg_redirect_cpu_ok(cpu) ?
+					 X86_PLATFORM_IPI_VECTOR : 0);
+	for (n = 0; t && n < t->nr; n++) {
+		nr_keys = max(nr_keys, t->irqs[n]->key_nr + 1);
+		vbg_key_refresh(t->irqs[n], a);
+	}
+	if (a)
+		WRITE_ONCE(a->redirect->nr_keys, nr_keys);
+	rcu_read_unlock_sched();
+	cpus_read_unlock();
+}
+
+/* Does this CPU get none any more: it goes offline. Context: process, on it. */
+void vbg_redirect_cpu_off(int cpu)
+{
+	struct vbg_area *a;
+
+	rcu_read_lock_sched();
+	a = rcu_dereference_sched(vbg_active);
+	if (a)
+		vbg_vector_store(a, cpu, 0);
+	rcu_read_unlock_sched();
+}
+
+/* ---- pending bits ---- */
+
+/* Again later, by us: the bit, then the slot's. */
+static void vbg_put_back(struct vbg_area *a, int slot, int n)
+{
+	if (test_and_set_bit(n, (unsigned long *)a->pending[slot].bits))
+		vbg_stat_inc(VBG_S_MERGED);
+	set_bit(slot, (unsigned long *)a->redirect->pending_slots);
+	vbg_stat_inc(VBG_S_PUT_BACK);
+}
+
+static void vbg_take_bit(struct vbg_area *a, int n, int me,
+			 enum vbg_serve_kind kind)
+{
+	struct vbg_irq *i = rcu_dereference_sched(vbg_keyed[n]);
+	int err = i ? vbg_serve(i, kind) : -ENOENT;
+
+	if (err == -EBUSY)
+		vbg_put_back(a, me, n);
+	else if (err)
+		vbg_stat_inc(VBG_S_DROPPED);
+	else
+		vbg_stat_inc(kind == VBG_SERVE_OWN ? VBG_S_SERVED :
+						     VBG_S_STOLEN);
+}
+
+/*
+ * Serve what is pending in a slot, from here, slot @me (or any, if we have
+ * none). Context: as vbg_serve().
+ */
+static void vbg_take_slot(struct vbg_area *a, int slot, int me,
+			  enum vbg_serve_kind kind)
+{
+	unsigned long bits, *word;
+	unsigned int w, b;
+
+	clear_bit(slot, (unsigned long *)a->redirect->pending_slots);
+	/* Pairs with the host: a bit set after our exchange sets that again. */
+	smp_mb__after_atomic();
+	WRITE_ONCE(a->seen[slot], 0);
+	for (w = 0; w < VB_MAX_KEYS / 64; w++) {
+		word = (unsigned long *)&a->pending[slot].bits[w];
+		bits = READ_ONCE(*word) ? xchg(word, 0) : 0;
+		for_each_set_bit(b, &bits, 64)
+			vbg_take_bit(a, w * 64 + b, me, kind);
+	}
+}
+
+/* Is it time to take over from a slot that is not ours? */
+static bool vbg_may_steal(struct vbg_area *a, int slot, u64 now)
+{
+	u64 seen = READ_ONCE(a->seen[slot]);
+
+	if (READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING)
+		return true;
+	if (!seen || now < seen) {
+		WRITE_ONCE(a->seen[slot], now);
+		return false;
+	}
+	if (now - seen < VBG_LATE_NS)
+		return false;
+	vbg_stat_inc(VBG_S_LATE);
+	if (now - seen > VBG_STUCK_NS)
+		vbg_stat_inc(VBG_S_STUCK);
+	return true;
+}
+
+/**
+ * vbg_redirect_look() - serve what the host has set pending
+ * @c: what we know of this CPU
+ * @cpu: this CPU
+ * @now: local_clock()
+ * Context: hard interrupt.
+ */
+void vbg_redirect_look(struct vbg_cpu *c, int cpu, u64 now)
+{
+	struct vbg_area *a = rcu_dereference_sched(vbg_active);
+	unsigned int w, b, slot;
+	unsigned long bits;
+	int me;
+
+	if (!a)
+		return;
+	me = READ_ONCE(a->slot[cpu]);
+	if (me < 0)
+		return;
+	for (w = 0; w * 64 < a->nr_slots; w++) {
+		bits = READ_ONCE(a->redirect->pending_slots[w]);
+		if (likely(!bits))
+			continue;
+		for_each_set_bit(b, &bits, 64) {
+			slot = w * 64 + b;
+			if (slot >= a->nr_slots)
+				break;
+			if (slot == me)
+				vbg_take_slot(a, slot, me, VBG_SERVE_OWN);
+			else if (vbg_may_steal(a, slot, now))
+				vbg_take_slot(a, slot, me, VBG_SERVE_STEAL);
+		}
+	}
+}
+
+/**
+ * vbg_redirect_overtaken() - the interrupt itself has come
+ * @i: interrupt whose handler is about to run on this CPU
+ * @cpu: this CPU
+ *
+ * What the host posted here meanwhile needs no pass of its own: its work was
+ * in the ring before, and the handler looks there after this.
+ * Context: hard interrupt.
+ */
+void vbg_redirect_overtaken(const struct vbg_irq *i, int cpu)
+{
+	struct vbg_area *a = rcu_dereference_sched(vbg_active);
+	int slot = a ? READ_ONCE(a->slot[cpu]) : -1;
+	unsigned long *word;
+
+	if (slot < 0 || i->key_nr < 0)
+		return;
+	word = (unsigned long *)a->pending[slot].bits;
+	if (test_bit(i->key_nr, word) && test_and_clear_bit(i->key_nr, word))
+		vbg_stat_inc(VBG_S_OVERTAKEN);
+}
+
+/* ---- the end ---- */
+
+static bool vbg_sweep_once(const struct vbg_table *t)
+{
+	bool again = false;
+	int n;
+
+	for (n = 0; t && n < t->nr; n++) {
+		if (t->irqs[n]->key_nr < 0)
+			continue;
+		/* As if it were an interrupt: NAPI runs behind it. */
+		local_bh_disable();
+		local_irq_disable();
+		rcu_read_lock();
+		again |= vbg_serve(t->irqs[n], VBG_SERVE_SWEEP) == -EBUSY;
+		rcu_read_unlock();
+		local_irq_enable();
+		local_bh_enable();
+	}
+	return again;
+}
+
+/**
+ * vbg_redirect_sweep() - look at every queue once
+ *
+ * For when the pending bits are gone, or may be: the area is dropped, the
+ * machine has moved to another host. What is in progress is looked at again.
+ * Context: process, sleeps; not under vbg_irqs_mutex.
+ */
+void vbg_redirect_sweep(void)
+{
+	unsigned long end = jiffies + 2 * HZ;
+	bool again;
+
+	mutex_lock(&vbg_irqs_mutex);
+	do {
+		again = vbg_sweep_once(rcu_dereference_protected(vbg_table,
+					lockdep_is_held(&vbg_irqs_mutex)));
+		if (again)
+			msleep(1);
+	} while (again && time_before(jiffies, end));
+	mutex_unlock(&vbg_irqs_mutex);
+	this_cpu_inc(vbg_stats.v[VBG_S_SWEEPS]);
+}
+
+/* The probes are there: keys may be published. */
+void vbg_redirect_start(void)
+{
+	WRITE_ONCE(vbg_redirect_ready, vbg_load_has_redirect());
+}
+
+/**
+ * vbg_redirect_stop() - nothing is to be redirected any more
+ *
+ * Takes all keys away at once; who drops the area then waits for the host and
+ * sweeps. Context: process.
+ */
+void vbg_redirect_stop(void)
+{
+	mutex_lock(&vbg_irqs_mutex);
+	WRITE_ONCE(vbg_redirect_ready, false);
+	vbg_redirect_refresh();
+	mutex_unlock(&vbg_irqs_mutex);
+}
+
+bool vbg_redirect_offered(void)
+{
+	const struct vbg_area *a;
+	bool offered;
+
+	rcu_read_lock_sched();
+	a = rcu_dereference_sched(vbg_active);
+	offered = a && READ_ONCE(a->hdr->host_features) & VB_HF_REDIRECT;
+	rcu_read_unlock_sched();
+	return offered;
+}
+
+/* The host's own counts of the bits that it has set; 0 without an area. */
+void vbg_redirect_host_counts(u64 *diverted, u64 *posted)
+{
+	const struct vbg_area *a;
+
+	rcu_read_lock_sched();
+	a = rcu_dereference_sched(vbg_active);
+	*diverted = a ? READ_ONCE(a->redirect->nr_diverted) : 0;
+	*posted = a ? READ_ONCE(a->redirect->nr_posted) : 0;
+	rcu_read_unlock_sched();
+}
+
+/* How an interrupt is redirected, or why not. */
+const char *vbg_redirect_state(const struct vbg_irq *i)
+{
+	if (!i->handler)
+		return "threaded";
+	if (i->remapped)
+		return "remapped";
+	if (i->key_nr < 0)
+		return "no_key";
+	return vbg_redirect_on() ? "key" : "off";
+}
