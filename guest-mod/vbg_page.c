@@ -317,8 +317,7 @@ void vbg_page_work(void)
 		a = vbg_area;
 		pr_info("host's vbalance is gone: run states from %s\n",
 			vbg_state_source());
-		synchronize_rcu();
-		/* The host has stopped: what it had set is served now. */
+		/* Mostly it has stopped by now; what is set later: below. */
 		vbg_redirect_sweep();
 		/* From here on a panic finds nothing to say good-bye to. */
 		WRITE_ONCE(a->hdr->cookie, 0);

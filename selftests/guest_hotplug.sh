@@ -21,7 +21,7 @@ host_slots() { cols "$(vm_dir 0)/vcpus" slot | sort -n | tr '\n' ' '; }
 # Column NAME of the interrupt of DEVICE's input queue.
 column() { g 0 "cols \$GUEST/irqs name $2" | sed -n "s/^$1-input[^ ]* //p"; }
 
-guest 0 'insmod /lab/vbalance_guest.ko policy=paper'
+guest 0 'insmod /lab/vbalance_guest.ko policy=paper remap=affinity'
 check "the guest has registered" await 60 source_is 0 page
 guest 0 'burn 6 >/dev/null 2>&1 </dev/null &'
 traffic_start "$IP"

@@ -11,9 +11,9 @@ load vbalance_host
 IP=$(guest_ip 0)
 guest 0 'rmmod vbalance_guest 2>/dev/null; true'
 
-guest 0 'insmod /lab/vbalance_guest.ko policy=paper; burn 4 >/dev/null 2>&1 </dev/null &'
+guest 0 'insmod /lab/vbalance_guest.ko policy=paper remap=affinity; burn 4 >/dev/null 2>&1 </dev/null &'
 moved() { [ "$(g 0 gstat moves)" -gt "$1" ]; }
-check "policy=paper moves" await 60 moved 5
+check "policy=paper remap=affinity moves" await 60 moved 5
 # moving NAME COMMAND...: it works while interrupts are being moved
 moving() {
 	name=$1
@@ -54,7 +54,7 @@ equal "no move failed for another reason than the known ones" "$(g 0 gstat faile
 guest 0 'rmmod vbalance_guest'
 
 # ---- somebody else moves ----
-guest 0 'insmod /lab/vbalance_guest.ko policy=paper backoff_ms=600000'
+guest 0 'insmod /lab/vbalance_guest.ko policy=paper remap=affinity backoff_ms=600000'
 check "moves" await 60 moved 5
 effective() { guest 0 "cat /proc/irq/$irq/effective_affinity_list"; }
 irq_row() { g 0 "cell \$GUEST/irqs $irq $1"; }
@@ -76,7 +76,7 @@ traffic_stop "and loses nothing"
 
 # ---- without the host module ----
 unload vbalance_host
-guest 0 'insmod /lab/vbalance_guest.ko policy=paper source=steal'
+guest 0 'insmod /lab/vbalance_guest.ko policy=paper remap=affinity source=steal'
 traffic_start "$IP"
 moving "source=steal: packets are answered" traffic_more 100
 traffic_stop "source=steal: every packet is answered once"

@@ -15,7 +15,7 @@ embed "load" guest 0 'exec /lab/selftests/guest_load.sh'
 guest 0 'rmmod vbalance_guest 2>/dev/null; true'
 
 # ---- mapping ----
-guest 0 'insmod /lab/vbalance_guest.ko policy=paper'
+guest 0 'insmod /lab/vbalance_guest.ko policy=paper remap=affinity'
 irqs=$(g 0 movable | tr '\n' ' ')
 [ "$(echo "$irqs" | wc -w)" -ge 3 ]
 ok $? "three interrupts or more may be moved"

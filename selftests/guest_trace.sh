@@ -9,7 +9,7 @@ need_root
 need_module vbalance_guest
 need_peer
 unload vbalance_guest
-load vbalance_guest policy=paper observe=1 || skip_all "the module does not load: $(cat "$KTAP_TMP/insmod")"
+load vbalance_guest policy=paper remap=affinity observe=1 || skip_all "the module does not load: $(cat "$KTAP_TMP/insmod")"
 [ -n "$(movable)" ] || skip_all "no interrupt that may be moved"
 busy_start
 overcommitted || skip_all "the host does not take CPUs away from this guest: nothing has to be moved"
@@ -43,7 +43,7 @@ irqs="(${irqs%|})"
 cpu="($(seq -s '|' 0 $(($(cpus) - 1))))"
 reasons="($(sed -n '2,$s/ .*//p' $GUEST/decisions | tr '\n' '|')none)"
 
-# ---- policy=paper ----
+# ---- policy=paper remap=affinity ----
 record 15 vbalance_guest/vb_guest_decision vbalance_guest/vb_guest_move vbalance_guest/vb_guest_back
 fields vb_guest_decision "irq=$irqs $cpu -> $cpu reason=$reasons saved_ns=[0-9]+ observe=1"
 fields vb_guest_back "cpu=$cpu away_ns=[1-9][0-9]* stayed_ns=[0-9]+"
@@ -82,7 +82,7 @@ record 20 vbalance_guest/vb_guest_decision
 check "policy=cost decides to rescue" grep -q reason=move_rescue "$KTAP_TMP/vb_guest_decision"
 equal "policy=cost: reasons fit decisions" "$(misfits)" 0
 unload vbalance_guest
-load vbalance_guest policy=cost
+load vbalance_guest policy=cost remap=affinity
 weighs() { [ "$(($(decided stay_useless) + $(decided stay_saving) + $(decided stay_episode) + $(decided move_rescue)))" -gt 20 ]; }
 check "policy=cost weighs cost and saving" await 60 weighs
 traffic_stop "every packet is answered once"

@@ -11,6 +11,9 @@ unload vbalance_host
 refuses vbalance_host hook=sometimes
 refuses vbalance_host hook=
 refuses vbalance_host observe=2
+refuses vbalance_host redirect=2
+refuses vbalance_host vmm_us=1000001
+refuses vbalance_host threshold=99
 
 loads() {
 	for _ in 1 2 3 4 5; do
@@ -25,6 +28,17 @@ for f in stats features; do
 done
 equal "default of hook" "$(cat /sys/module/vbalance_host/parameters/hook)" auto
 check "a loaded module cannot be loaded again" sh -c "! insmod $(module_path vbalance_host) 2>/dev/null"
+
+check "redirection is offered" grep -q "^redirect on" $HOST/features
+for value in vmm_us=0 vmm_us=1000000 threshold=100; do
+	echo "${value#*=}" > /sys/module/vbalance_host/parameters/"${value%%=*}"
+	equal "live: $value" "$(cat /sys/module/vbalance_host/parameters/"${value%%=*}")" "${value#*=}"
+done
+refuses_live vbalance_host vmm_us=-1
+refuses_live vbalance_host threshold=10001
+unload vbalance_host
+load vbalance_host redirect=0
+check "redirect=0: not offered" grep -q "^redirect off (redirect=0" $HOST/features
 
 unload vbalance_host
 user_is_refused vbalance_host $HOST/stats
