@@ -45,7 +45,9 @@ static void test_header(void)
 		FIELD(vb_header, guest_table_page, 0x018, 4),
 		FIELD(vb_header, guest_flags, 0x01c, 4),
 		FIELD(vb_header, cookie, 0x020, 8),
-		FIELD(vb_header, reserved0, 0x028, 24),
+		FIELD(vb_header, redirect_page, 0x028, 4),
+		FIELD(vb_header, pending_page, 0x02c, 4),
+		FIELD(vb_header, reserved0, 0x030, 16),
 		FIELD(vb_header, host_features, 0x040, 8),
 		FIELD(vb_header, host_status, 0x048, 4),
 		FIELD(vb_header, host_abi_version, 0x04c, 4),
@@ -84,11 +86,42 @@ static void test_vcpu_guest(void)
 {
 	static const struct field f[] = {
 		FIELD(vb_vcpu_guest, irq_load_ns, 0x00, 8),
-		FIELD(vb_vcpu_guest, reserved, 0x08, 120),
+		FIELD(vb_vcpu_guest, redirect_vector, 0x08, 4),
+		FIELD(vb_vcpu_guest, reserved0, 0x0c, 4),
+		FIELD(vb_vcpu_guest, reserved, 0x10, 112),
 	};
 
 	CHECK_EQ(sizeof(struct vb_vcpu_guest), 128, "size");
 	check_layout(f, ARRAY_SIZE(f), 128);
+}
+
+/* What different sides write has cache lines (64 bytes) of its own. */
+static void test_redirect(void)
+{
+	static const struct field f[] = {
+		FIELD(vb_redirect, key, 0x0000, 4096),
+		FIELD(vb_redirect, nr_keys, 0x1000, 4),
+		FIELD(vb_redirect, reserved0, 0x1004, 60),
+		FIELD(vb_redirect, nr_diverted, 0x1040, 8),
+		FIELD(vb_redirect, nr_posted, 0x1048, 8),
+		FIELD(vb_redirect, reserved1, 0x1050, 48),
+		FIELD(vb_redirect, reserved2, 0x1080, 384),
+		FIELD(vb_redirect, pending_slots, 0x1200, 512),
+		FIELD(vb_redirect, reserved3, 0x1400, 3072),
+	};
+
+	CHECK_EQ(sizeof(struct vb_redirect), 8192, "size");
+	check_layout(f, ARRAY_SIZE(f), 8192);
+}
+
+static void test_pending(void)
+{
+	static const struct field f[] = {
+		FIELD(vb_pending, bits, 0x00, 64),
+	};
+
+	CHECK_EQ(sizeof(struct vb_pending), 64, "size");
+	check_layout(f, ARRAY_SIZE(f), 64);
 }
 
 /* No entry of a table straddles two pages: pages are mapped one by one. */
@@ -97,13 +130,14 @@ static void test_page_fit(void)
 	CHECK_EQ(VB_PAGE_SIZE, 4096, "page size");
 	CHECK_EQ(VB_PAGE_SIZE % sizeof(struct vb_vcpu_host), 0, "host table");
 	CHECK_EQ(VB_PAGE_SIZE % sizeof(struct vb_vcpu_guest), 0, "guest table");
+	CHECK_EQ(VB_PAGE_SIZE % sizeof(struct vb_pending), 0, "pending table");
 }
 
 static void test_numbers(void)
 {
 	static const struct { const char *name; unsigned long long got, want; }
 	n[] = {
-		{ "VB_ABI_VERSION", VB_ABI_VERSION, 1 },
+		{ "VB_ABI_VERSION", VB_ABI_VERSION, 2 },
 		{ "VB_PAGE_SHIFT", VB_PAGE_SHIFT, 12 },
 		{ "VB_MAX_SLOTS", VB_MAX_SLOTS, 4096 },
 		{ "VB_MAX_AREA_PAGES", VB_MAX_AREA_PAGES, 400 },
@@ -125,6 +159,13 @@ static void test_numbers(void)
 		{ "VB_EOPNOTSUPP", VB_EOPNOTSUPP, 95 },
 		{ "VB_ENOSYS", VB_ENOSYS, 1000 },
 		{ "VB_HF_RUN_STATE", VB_HF_RUN_STATE, 1 },
+		{ "VB_HF_REDIRECT", VB_HF_REDIRECT, 2 },
+		{ "VB_MAX_KEYS", VB_MAX_KEYS, 512 },
+		{ "VB_KEY_VECTOR_MASK", VB_KEY_VECTOR_MASK, 0xff },
+		{ "VB_KEY_VALID", VB_KEY_VALID, 0x100 },
+		{ "VB_KEY_LOGICAL", VB_KEY_LOGICAL, 0x200 },
+		{ "VB_KEY_SLOT_SHIFT", VB_KEY_SLOT_SHIFT, 16 },
+		{ "VB_KEY_DEST_SHIFT", VB_KEY_DEST_SHIFT, 32 },
 		{ "VB_HOST_NONE", VB_HOST_NONE, 0 },
 		{ "VB_HOST_ACTIVE", VB_HOST_ACTIVE, 1 },
 		{ "VB_HOST_GONE", VB_HOST_GONE, 2 },
@@ -149,9 +190,11 @@ static void test_numbers(void)
 /* Slot by slot: a new page is begun when the current one is full. */
 static void test_area_pages(void)
 {
-	unsigned int slots, host_pages = 0, guest_pages = 0;
-	unsigned int host_left = 0, guest_left = 0;
+	unsigned int slots, host_pages = 0, guest_pages = 0, pending_pages = 0;
+	unsigned int host_left = 0, guest_left = 0, pending_left = 0;
 
+	CHECK_EQ(VB_REDIRECT_PAGES, 2, "keys, and what else there is");
+	CHECK_EQ(VB_HOST_TABLE_PAGE, 1, "behind the header");
 	for (slots = 1; slots <= 4096; slots++) {
 		if (host_left < 64) {
 			host_pages++;
@@ -163,31 +206,53 @@ static void test_area_pages(void)
 			guest_left = 4096;
 		}
 		guest_left -= 128;
+		if (pending_left < 64) {
+			pending_pages++;
+			pending_left = 4096;
+		}
+		pending_left -= 64;
 		CHECK_EQ(VB_HOST_TABLE_PAGES(slots), host_pages, "%u", slots);
 		CHECK_EQ(VB_GUEST_TABLE_PAGES(slots), guest_pages, "%u", slots);
-		CHECK_EQ(VB_AREA_PAGES(slots), 1 + host_pages + guest_pages,
+		CHECK_EQ(VB_PENDING_PAGES(slots), pending_pages, "%u", slots);
+		CHECK_EQ(VB_GUEST_TABLE_PAGE(slots), 1 + host_pages, "%u",
+			 slots);
+		CHECK_EQ(VB_REDIRECT_PAGE(slots), 1 + host_pages + guest_pages,
+			 "%u", slots);
+		CHECK_EQ(VB_PENDING_PAGE(slots),
+			 1 + host_pages + guest_pages + 2, "%u", slots);
+		CHECK_EQ(VB_AREA_PAGES(slots),
+			 1 + host_pages + guest_pages + 2 + pending_pages,
 			 "%u slots", slots);
 	}
-	CHECK_EQ(VB_AREA_PAGES(1), 3, "one slot");
-	CHECK_EQ(VB_AREA_PAGES(32), 3, "last slots of both first pages");
-	CHECK_EQ(VB_AREA_PAGES(33), 4, "second guest page");
-	CHECK_EQ(VB_AREA_PAGES(65), 6, "second host page, third guest page");
-	CHECK_EQ(VB_AREA_PAGES(4096), 193, "all slots");
+	CHECK_EQ(VB_AREA_PAGES(1), 6, "one slot");
+	CHECK_EQ(VB_AREA_PAGES(32), 6, "last slots of all first pages");
+	CHECK_EQ(VB_AREA_PAGES(33), 7, "second guest page");
+	CHECK_EQ(VB_AREA_PAGES(65), 10, "second page of the others");
+	CHECK_EQ(VB_AREA_PAGES(4096), 259, "all slots");
 	CHECK(VB_AREA_PAGES(VB_MAX_SLOTS) <= VB_MAX_AREA_PAGES, "list too short");
-	/* An expression as argument: 65 slots, at a boundary of both tables. */
+	/* An expression as argument: 65 slots, at a boundary of all tables. */
 	slots = 64;
 	CHECK_EQ(VB_HOST_TABLE_PAGES(slots + 1), 2, "precedence");
 	CHECK_EQ(VB_GUEST_TABLE_PAGES(slots + 1), 3, "precedence");
-	CHECK_EQ(VB_AREA_PAGES(slots | 1), 6, "precedence");
+	CHECK_EQ(VB_PENDING_PAGES(slots + 1), 2, "precedence");
+	CHECK_EQ(VB_REDIRECT_PAGE(slots | 1), 6, "precedence");
+	CHECK_EQ(VB_PENDING_PAGE(slots | 1), 8, "precedence");
+	CHECK_EQ(VB_AREA_PAGES(slots | 1), 10, "precedence");
 }
 
-/* A bit for each slot. */
+/* A bit for each slot, and for each key. */
 static void test_bitmap(void)
 {
+	struct vb_redirect r;
+	struct vb_pending p;
 	struct vb_header h;
 
-	CHECK_EQ(sizeof(h.running) * 8, VB_MAX_SLOTS, "bits");
+	CHECK_EQ(sizeof(h.running) * 8, VB_MAX_SLOTS, "running");
 	CHECK_EQ(ARRAY_SIZE(h.gfn), VB_MAX_AREA_PAGES, "gfn");
+	CHECK_EQ(ARRAY_SIZE(r.key), VB_MAX_KEYS, "keys");
+	CHECK_EQ(sizeof(r.pending_slots) * 8, VB_MAX_SLOTS, "pending_slots");
+	CHECK_EQ(sizeof(p.bits) * 8, VB_MAX_KEYS, "pending");
+	CHECK(VB_MAX_SLOTS <= 1 << 16, "a slot fits its field of a key");
 }
 
 int main(void)
@@ -196,10 +261,12 @@ int main(void)
 		{ "header page, every field", test_header },
 		{ "host table entry, every field", test_vcpu_host },
 		{ "guest table entry, every field", test_vcpu_guest },
+		{ "redirection, every field", test_redirect },
+		{ "pending table entry, every field", test_pending },
 		{ "entries do not straddle pages", test_page_fit },
 		{ "operations, errors, states, magic", test_numbers },
 		{ "area pages for 1 to 4096 slots", test_area_pages },
-		{ "bitmap and page list hold the maximum", test_bitmap },
+		{ "bitmaps and lists hold the maximum", test_bitmap },
 	};
 
 	return ktap_main("abi", tests, ARRAY_SIZE(tests));

@@ -24,15 +24,33 @@ static __u64 guest_pages(__u64 slots)
 	return (slots * 128 + 4095) / 4096;
 }
 
+static __u64 pending_pages(__u64 slots)
+{
+	return (slots * 64 + 4095) / 4096;
+}
+
+/* One after the other; two pages of keys and counts. */
+static __u64 redirect_at(__u64 slots)
+{
+	return 1 + host_pages(slots) + guest_pages(slots);
+}
+
+static __u64 all_pages(__u64 slots)
+{
+	return redirect_at(slots) + 2 + pending_pages(slots);
+}
+
 static void make_header(struct vb_header *h, __u32 slots)
 {
 	memset(h, 0, sizeof(*h));
 	h->magic = VB_MAGIC;
-	h->abi_version = 1;
+	h->abi_version = 2;
 	h->nr_slots = slots;
-	h->nr_pages = 1 + host_pages(slots) + guest_pages(slots);
+	h->nr_pages = all_pages(slots);
 	h->host_table_page = 1;
 	h->guest_table_page = 1 + host_pages(slots);
+	h->redirect_page = redirect_at(slots);
+	h->pending_page = redirect_at(slots) + 2;
 	h->cookie = COOKIE;
 	h->gfn[0] = GPA / 4096;
 }
@@ -40,13 +58,14 @@ static void make_header(struct vb_header *h, __u32 slots)
 /* Is this a header that may be accepted? The contract in abi.h, in full. */
 static bool consistent(const struct vb_header *h, __u64 gpa, __u64 cookie)
 {
-	return h->magic == VB_MAGIC && h->abi_version == 1 &&
+	return h->magic == VB_MAGIC && h->abi_version == 2 &&
 	       cookie && h->cookie == cookie && !h->guest_flags &&
 	       h->nr_slots >= 1 && h->nr_slots <= 4096 &&
-	       h->nr_pages ==
-		       1 + host_pages(h->nr_slots) + guest_pages(h->nr_slots) &&
+	       h->nr_pages == all_pages(h->nr_slots) &&
 	       h->nr_pages <= 400 && h->host_table_page == 1 &&
 	       h->guest_table_page == 1 + host_pages(h->nr_slots) &&
+	       h->redirect_page == redirect_at(h->nr_slots) &&
+	       h->pending_page == redirect_at(h->nr_slots) + 2 &&
 	       h->gfn[0] == gpa / 4096;
 }
 
@@ -55,10 +74,14 @@ static bool sound(const struct vb_area_layout *l)
 {
 	__u64 host_end = l->host_table_page + host_pages(l->nr_slots);
 	__u64 guest_end = l->guest_table_page + guest_pages(l->nr_slots);
+	__u64 redirect_end = l->redirect_page + 2ULL;
+	__u64 pending_end = l->pending_page + pending_pages(l->nr_slots);
 
 	return l->nr_slots && l->nr_slots <= 4096 && l->nr_pages <= 400 &&
 	       l->host_table_page >= 1 && l->guest_table_page >= host_end &&
-	       guest_end <= l->nr_pages && l->cookie;
+	       l->redirect_page >= guest_end &&
+	       l->pending_page >= redirect_end &&
+	       pending_end <= l->nr_pages && l->cookie;
 }
 
 /* Check once; a refusal must leave the result alone. */
@@ -77,14 +100,16 @@ static int check(const struct vb_header *h, __u64 gpa, __u64 cookie)
 		      err);
 		return err;
 	}
-	CHECK(sound(&out), "%u slots, %u pages, tables at %u and %u",
+	CHECK(sound(&out), "%u slots, %u pages, parts at %u, %u, %u and %u",
 	      out.nr_slots, out.nr_pages, out.host_table_page,
-	      out.guest_table_page);
+	      out.guest_table_page, out.redirect_page, out.pending_page);
 	CHECK_EQ(out.cookie, cookie, "cookie");
 	CHECK_EQ(out.nr_slots, h->nr_slots, "slots");
 	CHECK_EQ(out.nr_pages, h->nr_pages, "pages");
 	CHECK_EQ(out.host_table_page, h->host_table_page, "host table");
 	CHECK_EQ(out.guest_table_page, h->guest_table_page, "guest table");
+	CHECK_EQ(out.redirect_page, h->redirect_page, "redirection");
+	CHECK_EQ(out.pending_page, h->pending_page, "pending table");
 	return 0;
 }
 
@@ -163,7 +188,8 @@ static void test_version(void)
 	unsigned int bit;
 
 	WRONG(VB_EPROTO, h.abi_version = 0);
-	WRONG(VB_EPROTO, h.abi_version = 2);
+	WRONG(VB_EPROTO, h.abi_version = 1);
+	WRONG(VB_EPROTO, h.abi_version = 3);
 	for (bit = 0; bit < 32; bit++)
 		WRONG(VB_EPROTO, h.abi_version ^= 1U << bit);
 	/* A page that is no header at all is not "unknown version". */
@@ -191,27 +217,32 @@ static void test_slots(void)
 	WRONG(VB_EINVAL, h.nr_slots = ~0U);
 	/* slots * size of an entry is 0 and a page in 32 bits. */
 	WRONG(VB_EINVAL, h.nr_slots = 1U << 26);
-	WRONG(VB_EINVAL, h.nr_slots = (1U << 26) + 1; h.nr_pages = 3;
-	      h.guest_table_page = 2);
-	WRONG(VB_EINVAL, h.nr_slots = 0; h.nr_pages = 1;
-	      h.guest_table_page = 1);
+	WRONG(VB_EINVAL, h.nr_slots = (1U << 26) + 1; h.nr_pages = 6;
+	      h.guest_table_page = 2; h.redirect_page = 3; h.pending_page = 5);
+	WRONG(VB_EINVAL, h.nr_slots = 0; h.nr_pages = 3;
+	      h.guest_table_page = 1; h.redirect_page = 1; h.pending_page = 3);
 	/* Pages for 100 slots do not fit others. */
 	WRONG(VB_EINVAL, h.nr_slots = 64);
 	WRONG(VB_EINVAL, h.nr_slots = 129);
 	/* One too many, with pages to match. */
-	WRONG(VB_EINVAL, h.nr_slots = 4097; h.nr_pages = 1 + 65 + 129;
-	      h.guest_table_page = 66);
+	WRONG(VB_EINVAL, make_header(&h, 4097));
 	/* All the list could hold. */
-	WRONG(VB_EINVAL, h.nr_slots = 8448; h.nr_pages = 1 + 132 + 264;
-	      h.guest_table_page = 133);
+	WRONG(VB_EINVAL, make_header(&h, 6336));
 }
 
 static void test_layout(void)
 {
-	/* 100 slots: 1 + 2 + 4 pages, tables at 1 and 3. */
+	struct vb_header whole;
+
+	/* 100 slots: 1 + 2 + 4 + 2 + 2 pages, parts at 1, 3, 7 and 9. */
+	make_header(&whole, 100);
+	CHECK_EQ(whole.nr_pages, 11, "100 slots");
+	CHECK_EQ(whole.redirect_page, 7, "100 slots");
+	CHECK_EQ(whole.pending_page, 9, "100 slots");
 	WRONG(VB_EINVAL, h.nr_pages = 0);
-	WRONG(VB_EINVAL, h.nr_pages = 6);
-	WRONG(VB_EINVAL, h.nr_pages = 8);
+	WRONG(VB_EINVAL, h.nr_pages = 7);	/* version 1 */
+	WRONG(VB_EINVAL, h.nr_pages = 10);
+	WRONG(VB_EINVAL, h.nr_pages = 12);
 	WRONG(VB_EINVAL, h.nr_pages = 400);
 	WRONG(VB_EINVAL, h.nr_pages = 401);
 	WRONG(VB_EINVAL, h.nr_pages = ~0U);
@@ -224,8 +255,26 @@ static void test_layout(void)
 	WRONG(VB_EINVAL, h.guest_table_page = 4);
 	WRONG(VB_EINVAL, h.guest_table_page = 7);
 	WRONG(VB_EINVAL, h.guest_table_page = ~0U);
-	/* Tables in the other order. */
+	WRONG(VB_EINVAL, h.redirect_page = 0);
+	WRONG(VB_EINVAL, h.redirect_page = 1);
+	WRONG(VB_EINVAL, h.redirect_page = 3);
+	WRONG(VB_EINVAL, h.redirect_page = 6);
+	WRONG(VB_EINVAL, h.redirect_page = 8);
+	WRONG(VB_EINVAL, h.redirect_page = 9);
+	WRONG(VB_EINVAL, h.redirect_page = 10);	/* half beyond the end */
+	WRONG(VB_EINVAL, h.redirect_page = 11);
+	WRONG(VB_EINVAL, h.redirect_page = ~0U);
+	WRONG(VB_EINVAL, h.pending_page = 0);
+	WRONG(VB_EINVAL, h.pending_page = 1);
+	WRONG(VB_EINVAL, h.pending_page = 3);
+	WRONG(VB_EINVAL, h.pending_page = 7);
+	WRONG(VB_EINVAL, h.pending_page = 8);
+	WRONG(VB_EINVAL, h.pending_page = 10);	/* half beyond the end */
+	WRONG(VB_EINVAL, h.pending_page = 11);
+	WRONG(VB_EINVAL, h.pending_page = ~0U);
+	/* Parts in another order. */
 	WRONG(VB_EINVAL, h.guest_table_page = 1; h.host_table_page = 5);
+	WRONG(VB_EINVAL, h.pending_page = 7; h.redirect_page = 9);
 }
 
 static void test_flags_gfn(void)
@@ -257,12 +306,12 @@ static void fuzz_header(struct vb_header *h)
 
 	make_header(h, 1 + prng_below(prng_below(2) ? 4096 : 70));
 	while (n--) {
-		switch (prng_below(9)) {
+		switch (prng_below(11)) {
 		case 0:
 			h->magic ^= 1ULL << prng_below(64);
 			break;
 		case 1:
-			h->abi_version = odd_number(1);
+			h->abi_version = odd_number(2);
 			break;
 		case 2:
 			h->nr_slots = odd_number(h->nr_slots);
@@ -277,9 +326,15 @@ static void fuzz_header(struct vb_header *h)
 			h->guest_table_page = odd_number(h->guest_table_page);
 			break;
 		case 6:
-			h->guest_flags = odd_number(0);
+			h->redirect_page = odd_number(h->redirect_page);
 			break;
 		case 7:
+			h->pending_page = odd_number(h->pending_page);
+			break;
+		case 8:
+			h->guest_flags = odd_number(0);
+			break;
+		case 9:
 			h->cookie ^= prng_below(2) << prng_below(64);
 			break;
 		default:
@@ -294,12 +349,13 @@ static void check_fuzzed(const struct vb_header *h, unsigned int *accepted)
 	int err = check(h, GPA, COOKIE);
 
 	CHECK(!err == consistent(h, GPA, COOKIE),
-	      "error %d for %u slots, %u pages, tables %u %u, version %u", err,
-	      h->nr_slots, h->nr_pages, h->host_table_page,
-	      h->guest_table_page, h->abi_version);
+	      "error %d for %u slots, %u pages, parts at %u, %u, %u and %u, version %u",
+	      err, h->nr_slots, h->nr_pages, h->host_table_page,
+	      h->guest_table_page, h->redirect_page, h->pending_page,
+	      h->abi_version);
 	if (err)
 		CHECK(err == -VB_EINVAL ||
-		      (err == -VB_EPROTO && h->abi_version != 1),
+		      (err == -VB_EPROTO && h->abi_version != 2),
 		      "error %d with version %u", err, h->abi_version);
 	else
 		(*accepted)++;
@@ -332,7 +388,7 @@ static void test_noise(void)
 			((__u64 *)&h)[word] = prng_log(64);
 		check_fuzzed(&h, &accepted);
 		h.magic = VB_MAGIC;
-		h.abi_version = 1;
+		h.abi_version = 2;
 		check_fuzzed(&h, &accepted);
 	}
 	CHECK_EQ(accepted, 0, "noise accepted");
