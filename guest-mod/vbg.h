@@ -322,7 +322,10 @@ void vbg_redirect_config(void *data, unsigned int irq, unsigned int vector,
 void vbg_redirect_clear(void *data, unsigned int irq, unsigned int vector,
 			unsigned int cpu, unsigned int prev_vector,
 			unsigned int prev_cpu);
+void vbg_redirect_last_look(struct vbg_irq *i);
 void vbg_redirect_sweep(void);
+void vbg_redirect_init(void);
+void vbg_redirect_exit(void);
 void vbg_redirect_start(void);
 void vbg_redirect_stop(void);
 void vbg_redirect_cpu_off(int cpu);

@@ -275,7 +275,7 @@ static void vbg_timer_exit(void *data, int vector)
 }
 
 /* The redirection vector: what is pending is served in the look. */
-static void vbg_redirect_entry(void *data, int vector)
+static void vbg_redirect_irq_entry(void *data, int vector)
 {
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 
@@ -283,7 +283,7 @@ static void vbg_redirect_entry(void *data, int vector)
 	vbg_hard_begin(c, smp_processor_id(), local_clock());
 }
 
-static void vbg_redirect_exit(void *data, int vector)
+static void vbg_redirect_irq_exit(void *data, int vector)
 {
 	vbg_hard_end(this_cpu_ptr(&vbg_cpus), smp_processor_id(),
 		     local_clock());
@@ -310,8 +310,8 @@ static struct {
 	{ "local_timer_entry", vbg_timer_entry },
 	{ "local_timer_exit", vbg_timer_exit },
 	{ "cpu_idle", vbg_cpu_idle },
-	{ "x86_platform_ipi_entry", vbg_redirect_entry, true },
-	{ "x86_platform_ipi_exit", vbg_redirect_exit, true },
+	{ "x86_platform_ipi_entry", vbg_redirect_irq_entry, true },
+	{ "x86_platform_ipi_exit", vbg_redirect_irq_exit, true },
 	{ "vector_config", vbg_redirect_config, true },
 	{ "vector_clear", vbg_redirect_clear, true },
 };
@@ -325,8 +325,8 @@ static void __maybe_unused vbg_canaries(void)
 	check_trace_callback_type_local_timer_entry(vbg_timer_entry);
 	check_trace_callback_type_local_timer_exit(vbg_timer_exit);
 	check_trace_callback_type_cpu_idle(vbg_cpu_idle);
-	check_trace_callback_type_x86_platform_ipi_entry(vbg_redirect_entry);
-	check_trace_callback_type_x86_platform_ipi_exit(vbg_redirect_exit);
+	check_trace_callback_type_x86_platform_ipi_entry(vbg_redirect_irq_entry);
+	check_trace_callback_type_x86_platform_ipi_exit(vbg_redirect_irq_exit);
 	check_trace_callback_type_vector_config(vbg_redirect_config);
 	check_trace_callback_type_vector_clear(vbg_redirect_clear);
 }

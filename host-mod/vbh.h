@@ -64,6 +64,7 @@ enum vbh_vm_count {
 	VBH_VM_DIVERTED,	/* bits set for a running vCPU */
 	VBH_VM_COALESCED,	/* the bit was set already */
 	VBH_VM_POSTED,		/* bits set while none ran */
+	VBH_VM_RETRACTED,	/* delivered as it was after all */
 	VBH_VM_NR_COUNTS,
 };
 

@@ -135,6 +135,35 @@ static struct vbh_vcpu *vbh_vcpu_of_slot(const struct vbh_vm *vm, u32 slot)
 	return NULL;
 }
 
+/*
+ * Set the bit; has what led here changed meanwhile? Then the guest may have
+ * stopped looking at that bit before it was set (the interrupt or the vCPU
+ * goes), and the MSI is delivered as it is. If nothing has changed the bit was
+ * set before the guest changed it, and the guest looks after its change.
+ * The bit stays in either case: serving once too often is harmless.
+ */
+static bool vbh_pend(struct vbh_vm *vm, struct vbh_reg *reg,
+		     const struct vbh_vcpu *v, int n, u64 key, u32 vector)
+{
+	if (vbh_set_pending(reg, v->slot, n)) {
+		if (vector)
+			vbh_count_pending(vm, &reg->redirect->nr_diverted,
+					  VBH_VM_DIVERTED);
+		else
+			vbh_count_pending(vm, &reg->redirect->nr_posted,
+					  VBH_VM_POSTED);
+	} else {
+		atomic64_inc(&vm->count[VBH_VM_COALESCED]);
+	}
+	/* The atomic operations above order these reads after the bit. */
+	if (vector && (READ_ONCE(reg->redirect->key[n]) != key ||
+		       vbh_vector_of(reg, v) != vector)) {
+		atomic64_inc(&vm->count[VBH_VM_RETRACTED]);
+		return false;
+	}
+	return true;
+}
+
 static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
 			 struct kvm_lapic_irq *irq)
 {
@@ -154,21 +183,12 @@ static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
 		return;
 	target = vbh_choose(vm, reg, now);
 	vector = target ? vbh_vector_of(reg, target) : 0;
-	if (!vector) {
-		if (vbh_set_pending(reg, owner->slot, n))
-			vbh_count_pending(vm, &reg->redirect->nr_posted,
-					  VBH_VM_POSTED);
-		trace_vb_host_redirect(vm->pid, n, irq->vector, owner->apic_id,
-				       owner->apic_id, 0);
-		return;
-	}
-	if (vbh_set_pending(reg, target->slot, n))
-		vbh_count_pending(vm, &reg->redirect->nr_diverted,
-				  VBH_VM_DIVERTED);
-	else
-		atomic64_inc(&vm->count[VBH_VM_COALESCED]);
+	if (!vector)
+		target = owner;
 	trace_vb_host_redirect(vm->pid, n, irq->vector, owner->apic_id,
 			       target->apic_id, vector);
+	if (!vbh_pend(vm, reg, target, n, key, vector) || !vector)
+		return;
 	irq->vector = vector;
 	irq->dest_id = target->apic_id;
 	irq->dest_mode = APIC_DEST_PHYSICAL;
