@@ -21,7 +21,8 @@ from .util import (Interrupted, LabError, die_with_parent, run_logged,
                    stop_group, tail, temp_dir)
 
 TESTS = paths.REPO / "selftests/lab-tests.json"
-UNIT = "selftests/unit"
+# Folders with a `make check`, by the names that --filter knows.
+MAKE = {"unit": "selftests/unit", "model": "selftests/model"}
 # The last of them boots the lab.
 PYTHON = ["lab/tests", "bench/tests", "lab/boots"]
 # Of one selftest in a machine; an entry's "test_timeout" overrides it.
@@ -269,15 +270,15 @@ def _show_failed_output(boot: Boot, out: Path, results: list[Result]) -> None:
                   flush=True)
 
 
-def _unit_tests(work: Path) -> list[Result]:
-    """In the package root: it has the compiler and its sanitizers."""
-    log = work / "unit.log"
+def _make_tests(name: str, work: Path) -> list[Result]:
+    """In the package root: it has the compiler, its sanitizers, and spin."""
+    log = work / f"{name}.log"
     tools = root.ensure(kernels.data()["tools_root"])
     status = tools.chroot(
-        ["make", "-s", "-C", f"/{REPO_IN_ROOT}/{UNIT}", "check",
-         f"BUILD=/{WORK_IN_ROOT}/unit"], log, work=work)
+        ["make", "-s", "-C", f"/{REPO_IN_ROOT}/{MAKE[name]}", "check",
+         f"BUILD=/{WORK_IN_ROOT}/{name}"], log, work=work)
     text = log.read_text(errors="replace")
-    results = ktap.judge("unit", text, status)
+    results = ktap.judge(name, text, status)
     if any(r.state == FAILED for r in results):
         print(text, flush=True)
     return results
@@ -302,12 +303,12 @@ def run(o: argparse.Namespace) -> int:
     except re.error as e:
         raise LabError(f"--filter: not a regular expression: {e}")
     boots = select(load_boots(TESTS), pattern)
-    unit = (paths.REPO / UNIT / "Makefile").exists() and \
-        bool(pattern.search("unit"))
+    make = [name for name, folder in MAKE.items()
+            if (paths.REPO / folder).is_dir() and pattern.search(name)]
     python = [f for f in PYTHON
               if (paths.REPO / f).is_dir() and pattern.search(f)]
     if o.list:
-        for name in (["unit"] if unit else []) + python:
+        for name in make + python:
             print(name)
         for b in boots:
             for t in b.tests:
@@ -320,9 +321,9 @@ def run(o: argparse.Namespace) -> int:
     out = session.make_out(None)
     try:
         with temp_dir(paths.tmp(), "test-") as work:
-            if unit:
-                print("== unit", flush=True)
-                tally.add(_unit_tests(work))
+            for name in make:
+                print(f"== {name}", flush=True)
+                tally.add(_make_tests(name, work))
             for folder in python:
                 print(f"== {folder}", flush=True)
                 tally.add(_python_tests(folder, work))
