@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,8 @@ from .util import (Interrupted, LabError, die_with_parent, run_logged,
 TESTS = paths.REPO / "selftests/lab-tests.json"
 # Folders with a `make check`, by the names that --filter knows.
 MAKE = {"unit": "selftests/unit", "model": "selftests/model"}
+# Of these, what takes minutes and one CPU: beside all the rest.
+SLOW = ("model",)
 # The last of them boots the lab.
 PYTHON = ["lab/tests", "bench/tests", "lab/boots"]
 # Of one selftest in a machine; an entry's "test_timeout" overrides it.
@@ -284,6 +287,27 @@ def _make_tests(name: str, work: Path) -> list[Result]:
     return results
 
 
+class _Beside(threading.Thread):
+    """The results of a _make_tests() that runs while others do."""
+
+    def __init__(self, name: str, work: Path):
+        super().__init__(daemon=True)
+        self._what, self._work = name, work
+        self._results = [Result(name, FAILED, "did not end")]
+
+    def run(self) -> None:
+        try:
+            self._results = _make_tests(self._what, self._work)
+        except LabError as e:
+            self._results = [Result(self._what, FAILED, str(e))]
+
+    def results(self) -> list[Result]:
+        # A signal is only seen between two waits.
+        while self.is_alive():
+            self.join(0.5)
+        return self._results
+
+
 def _python_tests(folder: str, work: Path) -> list[Result]:
     log = work / "python.log"
     log.unlink(missing_ok=True)
@@ -321,14 +345,22 @@ def run(o: argparse.Namespace) -> int:
     out = session.make_out(None)
     try:
         with temp_dir(paths.tmp(), "test-") as work:
-            for name in make:
+            beside = {name: _Beside(name, work) for name in make
+                      if name in SLOW}
+            for thread in beside.values():
+                thread.start()
+            for name in [n for n in make if n not in beside]:
                 print(f"== {name}", flush=True)
                 tally.add(_make_tests(name, work))
             for folder in python:
                 print(f"== {folder}", flush=True)
                 tally.add(_python_tests(folder, work))
-        _run_boots(boots, o.jobs or default_jobs(len(os.sched_getaffinity(0)),
-                                                 _available_mb()), out, tally)
+            _run_boots(boots, o.jobs or
+                       default_jobs(len(os.sched_getaffinity(0)),
+                                    _available_mb()), out, tally)
+            for name, thread in beside.items():
+                print(f"== {name}", flush=True)
+                tally.add(thread.results())
     except Interrupted:
         interrupted = True
     print(f"{time.monotonic() - start:.0f} s; logs in {out}")
