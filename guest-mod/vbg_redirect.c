@@ -308,11 +308,14 @@ static void vbg_take_slot(struct vbg_area *a, int slot, int me,
 }
 
 /* Is it time to take over from a slot that is not ours? */
-static bool vbg_may_steal(struct vbg_area *a, int slot, u64 now)
+static bool vbg_may_steal(struct vbg_area *a, const struct vbg_cpu *c,
+			  int slot, u64 now)
 {
 	u64 seen = READ_ONCE(a->seen[slot]);
 
-	if (READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING)
+	/* Whoever comes after us has more time. */
+	if (READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING &&
+	    !vbg_leaves_soon(c, now))
 		return true;
 	if (!seen || now < seen) {
 		WRITE_ONCE(a->seen[slot], now);
@@ -355,7 +358,7 @@ void vbg_redirect_look(struct vbg_cpu *c, int cpu, u64 now)
 				break;
 			if (slot == me)
 				vbg_take_slot(a, slot, me, VBG_SERVE_OWN);
-			else if (vbg_may_steal(a, slot, now))
+			else if (vbg_may_steal(a, c, slot, now))
 				vbg_take_slot(a, slot, me, VBG_SERVE_STEAL);
 		}
 	}

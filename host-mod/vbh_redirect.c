@@ -64,11 +64,24 @@ static u32 vbh_vector_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
 	return vector >= 16 && vector < 256 ? vector : 0;
 }
 
+/* Will it have lost its CPU before it is done with an interrupt? */
+static bool vbh_leaves_soon(const struct vbh_vcpu *v,
+			    const struct vbh_reg *reg, u64 now)
+{
+	u64 since = READ_ONCE(v->stay_since);
+	u64 service = (u64)READ_ONCE(reg->guest[v->slot].service_ns) *
+		      tsc_khz / 1000000;
+
+	return vb_stay_is_short(READ_ONCE(v->stay_mean),
+				now > since ? now - since : 0, service);
+}
+
 static bool vbh_is_candidate(const struct vbh_vcpu *v,
-			     const struct vbh_reg *reg)
+			     const struct vbh_reg *reg, u64 now)
 {
 	return (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_RUNNING &&
-	       v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v);
+	       v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v) &&
+	       !vbh_leaves_soon(v, reg, now);
 }
 
 static u64 vbh_load_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
@@ -89,12 +102,12 @@ static struct vbh_vcpu *vbh_choose(const struct vbh_vm *vm,
 
 	list_for_each_entry_rcu(v, &vm->vcpus, list,
 				rcu_read_lock_sched_held())
-		if (vbh_is_candidate(v, reg))
+		if (vbh_is_candidate(v, reg, now))
 			min = min(min, vbh_load_of(reg, v));
 	limit = vb_redirect_limit(min, READ_ONCE(vbh_threshold));
 	list_for_each_entry_rcu(v, &vm->vcpus, list,
 				rcu_read_lock_sched_held()) {
-		if (!vbh_is_candidate(v, reg) || vbh_load_of(reg, v) > limit)
+		if (!vbh_is_candidate(v, reg, now) || vbh_load_of(reg, v) > limit)
 			continue;
 		age = vbh_state_for(v, now);
 		if (!best || age < best_age) {
