@@ -548,7 +548,9 @@ const char *vbg_redirect_state(const struct vbg_irq *i)
 		return "remapped";
 	if (i->key_nr < 0)
 		return "no_key";
-	return vbg_redirect_on() ? "key" : "off";
+	if (!vbg_redirect_on())
+		return "off";
+	return i->logical ? "key_logical" : "key";
 }
 
 void vbg_redirect_init(void)
