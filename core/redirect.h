@@ -85,6 +85,12 @@ static inline u64 vb_redirect_limit(u64 min, u32 threshold)
 	return limit > VB_REDIRECT_FLOOR_NS ? limit : VB_REDIRECT_FLOOR_NS;
 }
 
+/*
+ * A shorter absence does not end a stay: it is an interrupt of the host or a
+ * kernel thread, not somebody else's time slice.
+ */
+#define VB_ABSENCE_MIN_NS	100000ULL
+
 /**
  * vb_stay_is_short() - will a vCPU lose its CPU before it has served?
  * @mean: mean of its stays on a CPU that ended with losing it; 0: not known

@@ -34,12 +34,6 @@
 DEFINE_PER_CPU(struct vbg_cpu, vbg_cpus);
 
 /*
- * What counts as an absence: below that it is an interrupt of the host, not
- * another thread that had the CPU.
- */
-#define VBG_ABSENCE_MIN_NS	100000
-
-/*
  * @clock says which clock it is: steal time's, or the one of the present
  * shared area. Times of different clocks must not be compared.
  */
@@ -100,7 +94,7 @@ static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 		c->back_since = now;
 		return;
 	}
-	if (away < VBG_ABSENCE_MIN_NS || away > NSEC_PER_SEC * 60)
+	if (away < VB_ABSENCE_MIN_NS || away > NSEC_PER_SEC * 60)
 		return;
 	stayed = vbg_busy_ns(c->back_since, now, 0, away);
 	c->off_mean = vbg_slide(c->off_mean, away);

@@ -307,15 +307,18 @@ static void vbg_take_slot(struct vbg_area *a, int slot, int me,
 	}
 }
 
-/* Is it time to take over from a slot that is not ours? */
-static bool vbg_may_steal(struct vbg_area *a, const struct vbg_cpu *c,
-			  int slot, u64 now)
+/*
+ * Is it for this CPU to take the bits of a slot? Not if whoever comes after it
+ * has more time, or if they belong to another one that runs; but then they
+ * must not wait for ever.
+ */
+static bool vbg_may_take(struct vbg_area *a, const struct vbg_cpu *c, int slot,
+			 bool own, u64 now)
 {
+	bool mine = own || READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING;
 	u64 seen = READ_ONCE(a->seen[slot]);
 
-	/* Whoever comes after us has more time. */
-	if (READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING &&
-	    !vbg_leaves_soon(c, now))
+	if (mine && !vbg_leaves_soon(c, now))
 		return true;
 	if (!seen || now < seen) {
 		WRITE_ONCE(a->seen[slot], now);
@@ -356,10 +359,9 @@ void vbg_redirect_look(struct vbg_cpu *c, int cpu, u64 now)
 			slot = w * 64 + b;
 			if (slot >= a->nr_slots)
 				break;
-			if (slot == me)
-				vbg_take_slot(a, slot, me, VBG_SERVE_OWN);
-			else if (vbg_may_steal(a, c, slot, now))
-				vbg_take_slot(a, slot, me, VBG_SERVE_STEAL);
+			if (vbg_may_take(a, c, slot, slot == me, now))
+				vbg_take_slot(a, slot, me, slot == me ?
+					      VBG_SERVE_OWN : VBG_SERVE_STEAL);
 		}
 	}
 }
