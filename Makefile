@@ -15,6 +15,7 @@ help:
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make test           unit tests, then the lab tests"
 	@echo "make unit           unit tests only (no root, no lab)"
+	@echo "make model          only the model of the redirection protocol"
 	@echo "make clean          remove what was built here"
 
 modules:
@@ -48,6 +49,10 @@ demo: python
 hookcost: python
 	bench/hookcost
 
+# In the package root, which has spin.
+model: python
+	lab/lab test --filter '^model$$'
+
 unit:
 	$(MAKE) -C selftests/unit check
 
@@ -55,9 +60,9 @@ test: python
 	lab/lab test
 
 clean:
-	rm -rf selftests/unit/build bench/out
+	rm -rf selftests/unit/build selftests/model/build bench/out
 	find . -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
 		-o -name '.*.cmd' -o -name modules.order \
 		-o -name Module.symvers | xargs rm -f
 
-.PHONY: all help modules install uninstall python demo hookcost unit test clean
+.PHONY: all help modules install uninstall python demo hookcost unit model test clean

@@ -371,9 +371,12 @@ static void vbg_table_install(struct vbg_table *new)
 	rcu_assign_pointer(vbg_table, new);
 	/* Tracepoints and hooks that still use the old ones are read sides. */
 	synchronize_rcu();
-	for (n = 0; old && n < old->nr; n++)
-		if (!vbg_table_has(new, old->irqs[n]))
-			vbg_irq_free(old->irqs[n]);
+	for (n = 0; old && n < old->nr; n++) {
+		if (vbg_table_has(new, old->irqs[n]))
+			continue;
+		vbg_redirect_last_look(old->irqs[n]);
+		vbg_irq_free(old->irqs[n]);
+	}
 	kfree(old);
 }
 

@@ -27,6 +27,7 @@
 #include <trace/events/power.h>
 #include <asm/trace/irq_vectors.h>
 
+#include "../core/redirect.h"
 #include "vbg.h"
 #include "vbg_trace.h"
 
@@ -111,6 +112,32 @@ static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 	trace_vb_guest_back(cpu, away, stayed);
 }
 
+/* An interrupt of a queue and the soft interrupt behind it are over. */
+static void vbg_note_service(struct vbg_cpu *c, u64 soft_ns)
+{
+	c->service_ns = vbg_slide(c->service_ns, soft_ns + c->last_hard_ns);
+	c->last_hard_ns = 0;
+}
+
+/* Half of them take longer than the mean: twice that. */
+static u64 vbg_service_ns(const struct vbg_cpu *c)
+{
+	return 2 * c->service_ns;
+}
+
+/**
+ * vbg_leaves_soon() - will this CPU be lost before an interrupt is served?
+ * @c: this CPU
+ * @now: local_clock()
+ * Context: interrupts off. A guess; see vb_stay_is_short().
+ */
+bool vbg_leaves_soon(const struct vbg_cpu *c, u64 now)
+{
+	return vb_stay_is_short(c->on_mean, vbg_busy_ns(c->back_since, now,
+							0, 0),
+				vbg_service_ns(c));
+}
+
 /**
  * vbg_load_served() - account a handler that was called by us (vbg_serve.c)
  * @c: this CPU
@@ -124,6 +151,7 @@ void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns)
 
 	c->hard_ns += ns;
 	c->served_ns += ns;
+	c->last_hard_ns = ns;
 	vbg_add_load(&c->load, &c->load_long, now, ns);
 	i->hard_ns += ns;
 	vbg_add_load(&i->load, &i->load_long, now, ns);
@@ -200,6 +228,7 @@ static void vbg_irq_exit(void *data, int irq, struct irqaction *action,
 
 	if (i) {
 		i->hard_ns += ns;
+		this_cpu_ptr(&vbg_cpus)->last_hard_ns = ns;
 		vbg_add_load(&i->load, &i->load_long, now, ns);
 	}
 }
@@ -242,13 +271,16 @@ static void vbg_softirq_exit(void *data, unsigned int vec)
 	vbg_add_load(&c->load, &c->load_long, now, ns);
 	i = vbg_is_io_softirq(vec) && c->last_irq ?
 	    vbg_irq_find(c->last_irq) : NULL;
+	if (i)
+		vbg_note_service(c, ns);
 	if (i) {
 		/* Can run while the hard interrupt is elsewhere already. */
 		atomic64_add(ns, &i->soft_ns);
 		vbg_add_load(&i->load, &i->load_long, now, ns);
 	}
 	local_irq_restore(flags);
-	vbg_page_publish_load(cpu, vbg_cpu_load_ns(cpu, now));
+	vbg_page_publish_load(cpu, vbg_cpu_load_ns(cpu, now),
+			      vbg_service_ns(c));
 }
 
 /*
@@ -275,7 +307,7 @@ static void vbg_timer_exit(void *data, int vector)
 }
 
 /* The redirection vector: what is pending is served in the look. */
-static void vbg_redirect_entry(void *data, int vector)
+static void vbg_redirect_irq_entry(void *data, int vector)
 {
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 
@@ -283,7 +315,7 @@ static void vbg_redirect_entry(void *data, int vector)
 	vbg_hard_begin(c, smp_processor_id(), local_clock());
 }
 
-static void vbg_redirect_exit(void *data, int vector)
+static void vbg_redirect_irq_exit(void *data, int vector)
 {
 	vbg_hard_end(this_cpu_ptr(&vbg_cpus), smp_processor_id(),
 		     local_clock());
@@ -310,8 +342,8 @@ static struct {
 	{ "local_timer_entry", vbg_timer_entry },
 	{ "local_timer_exit", vbg_timer_exit },
 	{ "cpu_idle", vbg_cpu_idle },
-	{ "x86_platform_ipi_entry", vbg_redirect_entry, true },
-	{ "x86_platform_ipi_exit", vbg_redirect_exit, true },
+	{ "x86_platform_ipi_entry", vbg_redirect_irq_entry, true },
+	{ "x86_platform_ipi_exit", vbg_redirect_irq_exit, true },
 	{ "vector_config", vbg_redirect_config, true },
 	{ "vector_clear", vbg_redirect_clear, true },
 };
@@ -325,8 +357,8 @@ static void __maybe_unused vbg_canaries(void)
 	check_trace_callback_type_local_timer_entry(vbg_timer_entry);
 	check_trace_callback_type_local_timer_exit(vbg_timer_exit);
 	check_trace_callback_type_cpu_idle(vbg_cpu_idle);
-	check_trace_callback_type_x86_platform_ipi_entry(vbg_redirect_entry);
-	check_trace_callback_type_x86_platform_ipi_exit(vbg_redirect_exit);
+	check_trace_callback_type_x86_platform_ipi_entry(vbg_redirect_irq_entry);
+	check_trace_callback_type_x86_platform_ipi_exit(vbg_redirect_irq_exit);
 	check_trace_callback_type_vector_config(vbg_redirect_config);
 	check_trace_callback_type_vector_clear(vbg_redirect_clear);
 }

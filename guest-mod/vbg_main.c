@@ -175,6 +175,7 @@ static int __init vbg_init(void)
 		pr_err("not a KVM guest: nothing to do here\n");
 		return -ENODEV;
 	}
+	vbg_redirect_init();
 	vbg_borrow_init();
 	err = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "vbalance/guest:online",
 				vbg_cpu_online, vbg_cpu_offline);
@@ -216,6 +217,7 @@ err_cpuhp:
 	cpuhp_remove_state(vbg_cpuhp);
 	vbg_maintain_stop();
 	vbg_borrow_exit();
+	vbg_redirect_exit();
 	return err;
 }
 
@@ -233,6 +235,7 @@ static void __exit vbg_exit(void)
 	vbg_irqs_exit();
 	cpuhp_remove_state(vbg_cpuhp);
 	vbg_borrow_exit();
+	vbg_redirect_exit();
 	/* A notifier may have passed the check of vbg_running before. */
 	vbg_maintain_stop();
 }

@@ -19,10 +19,11 @@
  * on any vCPU.
  *
  * The redirection vector is X86_PLATFORM_IPI_VECTOR: the same on each vCPU,
- * always valid, acknowledged by the kernel whether we are there or not, counted
- * as PLT in /proc/interrupts, and used by nobody else in a virtual machine (SGI
- * UV only). Its tracepoint is our handler.
+ * always valid, acknowledged by the kernel whether we are there or not, and used
+ * by nobody else in a virtual machine (SGI UV only). Its tracepoint is our
+ * handler.
  */
+#include <linux/bitmap.h>
 #include <linux/delay.h>
 #include <linux/interrupt.h>
 #include <linux/irq.h>
@@ -33,6 +34,7 @@
 #include <asm/irq_vectors.h>
 #include <asm/msi.h>
 
+#include "../compat/hrtimer.h"
 #include "../core/redirect.h"
 #include "vbg.h"
 #include "vbg_area.h"
@@ -241,23 +243,27 @@ void vbg_redirect_refresh(void)
 	cpus_read_unlock();
 }
 
-/* Does this CPU get none any more: it goes offline. Context: process, on it. */
-void vbg_redirect_cpu_off(int cpu)
-{
-	struct vbg_area *a;
-
-	rcu_read_lock_sched();
-	a = rcu_dereference_sched(vbg_active);
-	if (a)
-		vbg_vector_store(a, cpu, 0);
-	rcu_read_unlock_sched();
-}
-
 /* ---- pending bits ---- */
+
+/*
+ * Looks again for what was put back: an idle vCPU has no tick. All that it
+ * does is to interrupt: the look comes with that (local_timer_entry), and
+ * starts it again if it has to put back again.
+ */
+static DEFINE_PER_CPU(struct hrtimer, vbg_retry_timer);
+
+#define VBG_RETRY_NS	(250 * NSEC_PER_USEC)
+
+static enum hrtimer_restart vbg_retry_fn(struct hrtimer *timer)
+{
+	return HRTIMER_NORESTART;
+}
 
 /* Again later, by us: the bit, then the slot's. */
 static void vbg_put_back(struct vbg_area *a, int slot, int n)
 {
+	hrtimer_start(this_cpu_ptr(&vbg_retry_timer),
+		      ns_to_ktime(VBG_RETRY_NS), HRTIMER_MODE_REL_PINNED_HARD);
 	if (test_and_set_bit(n, (unsigned long *)a->pending[slot].bits))
 		vbg_stat_inc(VBG_S_MERGED);
 	set_bit(slot, (unsigned long *)a->redirect->pending_slots);
@@ -302,11 +308,14 @@ static void vbg_take_slot(struct vbg_area *a, int slot, int me,
 }
 
 /* Is it time to take over from a slot that is not ours? */
-static bool vbg_may_steal(struct vbg_area *a, int slot, u64 now)
+static bool vbg_may_steal(struct vbg_area *a, const struct vbg_cpu *c,
+			  int slot, u64 now)
 {
 	u64 seen = READ_ONCE(a->seen[slot]);
 
-	if (READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING)
+	/* Whoever comes after us has more time. */
+	if (READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING &&
+	    !vbg_leaves_soon(c, now))
 		return true;
 	if (!seen || now < seen) {
 		WRITE_ONCE(a->seen[slot], now);
@@ -349,7 +358,7 @@ void vbg_redirect_look(struct vbg_cpu *c, int cpu, u64 now)
 				break;
 			if (slot == me)
 				vbg_take_slot(a, slot, me, VBG_SERVE_OWN);
-			else if (vbg_may_steal(a, slot, now))
+			else if (vbg_may_steal(a, c, slot, now))
 				vbg_take_slot(a, slot, me, VBG_SERVE_STEAL);
 		}
 	}
@@ -377,25 +386,89 @@ void vbg_redirect_overtaken(const struct vbg_irq *i, int cpu)
 		vbg_stat_inc(VBG_S_OVERTAKEN);
 }
 
+/* ---- a CPU goes ---- */
+
+/* Return: nothing is pending here any more. */
+static bool vbg_empty_cpu(int cpu)
+{
+	struct vbg_area *a;
+	bool empty = true;
+	int slot;
+
+	local_bh_disable();
+	local_irq_disable();
+	a = rcu_dereference_sched(vbg_active);
+	slot = a ? READ_ONCE(a->slot[cpu]) : -1;
+	if (slot >= 0) {
+		vbg_vector_store(a, cpu, 0);
+		smp_mb();	/* the host sets the bit and reads that again */
+		vbg_take_slot(a, slot, slot, VBG_SERVE_OWN);
+		empty = bitmap_empty((unsigned long *)a->pending[slot].bits,
+				     VB_MAX_KEYS);
+	}
+	local_irq_enable();
+	local_bh_enable();
+	return empty;
+}
+
+/**
+ * vbg_redirect_cpu_off() - this CPU goes offline and gets none any more
+ * @cpu: this CPU
+ *
+ * Not before its bits are served: afterwards nothing makes anybody look. (If
+ * that takes longer than a handler ever should, the next look of any CPU does.)
+ * Context: process, sleeps.
+ */
+void vbg_redirect_cpu_off(int cpu)
+{
+	unsigned long end = jiffies + 2 * HZ;
+
+	while (!vbg_empty_cpu(cpu) && time_before(jiffies, end))
+		usleep_range(200, 500);
+	hrtimer_cancel(&per_cpu(vbg_retry_timer, cpu));
+}
+
 /* ---- the end ---- */
+
+/* As if it were an interrupt: NAPI runs behind it. */
+static int vbg_sweep_irq(struct vbg_irq *i)
+{
+	int err;
+
+	local_bh_disable();
+	local_irq_disable();
+	rcu_read_lock();
+	err = vbg_serve(i, VBG_SERVE_SWEEP);
+	rcu_read_unlock();
+	local_irq_enable();
+	local_bh_enable();
+	return err;
+}
+
+/**
+ * vbg_redirect_last_look() - an interrupt leaves the table
+ * @i: its key number has been taken away (vbg_redirect_forget())
+ *
+ * What the host had set for it before is served; its queue may live on for a
+ * while (a driver that is being unbound waits for its requests).
+ * Context: process, sleeps.
+ */
+void vbg_redirect_last_look(struct vbg_irq *i)
+{
+	unsigned long end = jiffies + 2 * HZ;
+
+	while (vbg_sweep_irq(i) == -EBUSY && time_before(jiffies, end))
+		usleep_range(200, 500);
+}
 
 static bool vbg_sweep_once(const struct vbg_table *t)
 {
 	bool again = false;
 	int n;
 
-	for (n = 0; t && n < t->nr; n++) {
-		if (t->irqs[n]->key_nr < 0)
-			continue;
-		/* As if it were an interrupt: NAPI runs behind it. */
-		local_bh_disable();
-		local_irq_disable();
-		rcu_read_lock();
-		again |= vbg_serve(t->irqs[n], VBG_SERVE_SWEEP) == -EBUSY;
-		rcu_read_unlock();
-		local_irq_enable();
-		local_bh_enable();
-	}
+	for (n = 0; t && n < t->nr; n++)
+		if (t->irqs[n]->key_nr >= 0)
+			again |= vbg_sweep_irq(t->irqs[n]) == -EBUSY;
 	return again;
 }
 
@@ -476,4 +549,22 @@ const char *vbg_redirect_state(const struct vbg_irq *i)
 	if (i->key_nr < 0)
 		return "no_key";
 	return vbg_redirect_on() ? "key" : "off";
+}
+
+void vbg_redirect_init(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		vb_hrtimer_setup(&per_cpu(vbg_retry_timer, cpu), vbg_retry_fn,
+				 CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+}
+
+/* The probes are off: nobody starts one any more. Context: process. */
+void vbg_redirect_exit(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		hrtimer_cancel(&per_cpu(vbg_retry_timer, cpu));
 }

@@ -45,6 +45,7 @@ const char * const vbh_vm_count_names[VBH_VM_NR_COUNTS] = {
 	[VBH_VM_DIVERTED] = "diverted",
 	[VBH_VM_COALESCED] = "coalesced",
 	[VBH_VM_POSTED] = "posted",
+	[VBH_VM_RETRACTED] = "retracted",
 };
 
 static int stats_show(struct seq_file *m, void *unused)

@@ -64,11 +64,24 @@ static u32 vbh_vector_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
 	return vector >= 16 && vector < 256 ? vector : 0;
 }
 
+/* Will it have lost its CPU before it is done with an interrupt? */
+static bool vbh_leaves_soon(const struct vbh_vcpu *v,
+			    const struct vbh_reg *reg, u64 now)
+{
+	u64 since = READ_ONCE(v->stay_since);
+	u64 service = (u64)READ_ONCE(reg->guest[v->slot].service_ns) *
+		      tsc_khz / 1000000;
+
+	return vb_stay_is_short(READ_ONCE(v->stay_mean),
+				now > since ? now - since : 0, service);
+}
+
 static bool vbh_is_candidate(const struct vbh_vcpu *v,
-			     const struct vbh_reg *reg)
+			     const struct vbh_reg *reg, u64 now)
 {
 	return (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_RUNNING &&
-	       v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v);
+	       v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v) &&
+	       !vbh_leaves_soon(v, reg, now);
 }
 
 static u64 vbh_load_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
@@ -89,12 +102,12 @@ static struct vbh_vcpu *vbh_choose(const struct vbh_vm *vm,
 
 	list_for_each_entry_rcu(v, &vm->vcpus, list,
 				rcu_read_lock_sched_held())
-		if (vbh_is_candidate(v, reg))
+		if (vbh_is_candidate(v, reg, now))
 			min = min(min, vbh_load_of(reg, v));
 	limit = vb_redirect_limit(min, READ_ONCE(vbh_threshold));
 	list_for_each_entry_rcu(v, &vm->vcpus, list,
 				rcu_read_lock_sched_held()) {
-		if (!vbh_is_candidate(v, reg) || vbh_load_of(reg, v) > limit)
+		if (!vbh_is_candidate(v, reg, now) || vbh_load_of(reg, v) > limit)
 			continue;
 		age = vbh_state_for(v, now);
 		if (!best || age < best_age) {
@@ -135,6 +148,35 @@ static struct vbh_vcpu *vbh_vcpu_of_slot(const struct vbh_vm *vm, u32 slot)
 	return NULL;
 }
 
+/*
+ * Set the bit; has what led here changed meanwhile? Then the guest may have
+ * stopped looking at that bit before it was set (the interrupt or the vCPU
+ * goes), and the MSI is delivered as it is. If nothing has changed the bit was
+ * set before the guest changed it, and the guest looks after its change.
+ * The bit stays in either case: serving once too often is harmless.
+ */
+static bool vbh_pend(struct vbh_vm *vm, struct vbh_reg *reg,
+		     const struct vbh_vcpu *v, int n, u64 key, u32 vector)
+{
+	if (vbh_set_pending(reg, v->slot, n)) {
+		if (vector)
+			vbh_count_pending(vm, &reg->redirect->nr_diverted,
+					  VBH_VM_DIVERTED);
+		else
+			vbh_count_pending(vm, &reg->redirect->nr_posted,
+					  VBH_VM_POSTED);
+	} else {
+		atomic64_inc(&vm->count[VBH_VM_COALESCED]);
+	}
+	/* The atomic operations above order these reads after the bit. */
+	if (vector && (READ_ONCE(reg->redirect->key[n]) != key ||
+		       vbh_vector_of(reg, v) != vector)) {
+		atomic64_inc(&vm->count[VBH_VM_RETRACTED]);
+		return false;
+	}
+	return true;
+}
+
 static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
 			 struct kvm_lapic_irq *irq)
 {
@@ -154,21 +196,12 @@ static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
 		return;
 	target = vbh_choose(vm, reg, now);
 	vector = target ? vbh_vector_of(reg, target) : 0;
-	if (!vector) {
-		if (vbh_set_pending(reg, owner->slot, n))
-			vbh_count_pending(vm, &reg->redirect->nr_posted,
-					  VBH_VM_POSTED);
-		trace_vb_host_redirect(vm->pid, n, irq->vector, owner->apic_id,
-				       owner->apic_id, 0);
-		return;
-	}
-	if (vbh_set_pending(reg, target->slot, n))
-		vbh_count_pending(vm, &reg->redirect->nr_diverted,
-				  VBH_VM_DIVERTED);
-	else
-		atomic64_inc(&vm->count[VBH_VM_COALESCED]);
+	if (!vector)
+		target = owner;
 	trace_vb_host_redirect(vm->pid, n, irq->vector, owner->apic_id,
 			       target->apic_id, vector);
+	if (!vbh_pend(vm, reg, target, n, key, vector) || !vector)
+		return;
 	irq->vector = vector;
 	irq->dest_id = target->apic_id;
 	irq->dest_mode = APIC_DEST_PHYSICAL;

@@ -126,6 +126,24 @@ static bool vbh_was_reset(const struct kvm_vcpu *vcpu)
 	       !(vcpu->arch.hflags & HF_GUEST_MASK) && !vb_vcpu_in_smm(vcpu);
 }
 
+/*
+ * Stays on a CPU, in the kernel, the guest or the VMM. Sleeping in the VMM
+ * counts as well: only the CPU's loss ends a stay, and sleep begins a new one
+ * when KVM sees it (HLT).
+ */
+static void vbh_note_stay(struct vbh_vcpu *v, u32 from, u32 to, u64 now)
+{
+	u64 stay;
+
+	if (to == VB_VCPU_RUNNING && from != VB_VCPU_VMM) {
+		WRITE_ONCE(v->stay_since, now);
+	} else if (to == VB_VCPU_PREEMPTED && v->stay_since) {
+		stay = now - v->stay_since;
+		WRITE_ONCE(v->stay_mean, v->stay_mean ?
+			   v->stay_mean - v->stay_mean / 8 + stay / 8 : stay);
+	}
+}
+
 static __always_inline void vbh_change(struct vbh_vcpu *v,
 				       const struct kvm_vcpu *vcpu, u32 state)
 {
@@ -137,6 +155,7 @@ static __always_inline void vbh_change(struct vbh_vcpu *v,
 	v->count[state]++;
 	v->changed_tsc = now;
 	vbh_note_tsc(v, vcpu);
+	vbh_note_stay(v, word & VBH_STATE_MASK, state, now);
 	/*
 	 * The sequence goes up before the area is written: whoever publishes
 	 * for us (vbh_publish_all) and finds the sequence unchanged after its

@@ -186,7 +186,11 @@ struct vb_vcpu_guest {
 	__u32	redirect_vector;	/* vector by which this vCPU is told of
 					 * its pending bits; 0: give it none
 					 */
-	__u32	reserved0;
+	__u32	service_ns;		/* how long it takes to serve an
+					 * interrupt, soft interrupts included;
+					 * 0: not known. One that will lose its
+					 * CPU before that gets none.
+					 */
 	__u64	reserved[14];
 };
 
@@ -203,7 +207,14 @@ struct vb_vcpu_guest {
  * in pending_slots; then takes the bits with an atomic exchange. A bit that
  * it cannot serve now it sets again, in any slot, before that slot's bit in
  * pending_slots. A set bit means "look at the queues of interrupt n": serving
- * once too often is harmless, and a key may get another interrupt at any time.
+ * once too often is harmless.
+ *
+ * The host reads the key and the redirect_vector again after it has set the
+ * bit, and delivers the MSI as it is if one of them has changed. So a guest
+ * that takes an interrupt's key or a vCPU's vector away and looks at those
+ * queues once after that has lost nothing, and may then give the number to
+ * another interrupt. A key must be taken away or changed before the vector
+ * that it names can belong to another interrupt.
  *
  * A key is one 64-bit word that changes in one store; 0 is unused. Of an MSI's
  * 32-bit destination all bits count (x2APIC ids above 255 included).

@@ -34,6 +34,12 @@ class Boots(unittest.TestCase):
             with self.subTest(entry), self.assertRaises(LabError):
                 self.load([entry])
 
+    def test_jobs(self):
+        for cpus, mb, jobs in ((2, 24000, 2), (2, 9000, 1), (2, 100, 1),
+                               (1, 24000, 1), (16, 24000, 4)):
+            with self.subTest(cpus=cpus, mb=mb):
+                self.assertEqual(suite.default_jobs(cpus, mb), jobs)
+
     def test_select(self):
         boots = [BOOT, Boot("c", [], [Test("l1", "a.sh")])]
         for pattern, expected in (("", [("b", 2), ("c", 1)]),

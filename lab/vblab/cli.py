@@ -89,6 +89,9 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--filter", metavar="RE", default="",
                    help="only those whose name matches")
     c.add_argument("--list", action="store_true", help="only list them")
+    c.add_argument("--jobs", type=options.positive, metavar="N",
+                   help="boots side by side (default: one for each CPU, as "
+                        "far as there are 5 GB of memory for each)")
     c.set_defaults(func=_test)
     return p
 

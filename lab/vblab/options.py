@@ -19,7 +19,7 @@ MAX_BLK = 16
 L1_OWN_MB = 900
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
@@ -73,15 +73,15 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                    help=f"kernel of L1: {known} (default %(default)s)")
     g.add_argument("--guest-kernel", metavar="K", default=kernels.default(),
                    help="kernel of the guests (default %(default)s)")
-    g.add_argument("--cpus", type=_positive, default=2, metavar="N",
+    g.add_argument("--cpus", type=positive, default=2, metavar="N",
                    help="CPUs of L1 (default 2)")
-    g.add_argument("--mem", type=_positive, default=4096, metavar="MB",
+    g.add_argument("--mem", type=positive, default=4096, metavar="MB",
                    help="memory of L1 (default 4096)")
     g.add_argument("--guests", type=_natural, default=1, metavar="N",
                    help="number of guests (default 1)")
-    g.add_argument("--vcpus", type=_positive, default=4, metavar="N",
+    g.add_argument("--vcpus", type=positive, default=4, metavar="N",
                    help="vCPUs of each guest (default 4)")
-    g.add_argument("--guest-mem", type=_positive, default=512, metavar="MB",
+    g.add_argument("--guest-mem", type=positive, default=512, metavar="MB",
                    help="memory of each guest (default 512)")
     g.add_argument("--pin", choices=("stacked", "spread", "none"),
                    default="stacked",
@@ -90,18 +90,18 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                         "(default stacked)")
     g.add_argument("--net", type=_natural, default=1, metavar="N",
                    help="virtio-net devices of each guest (default 1)")
-    g.add_argument("--net-queues", type=_positive, default=1, metavar="N",
+    g.add_argument("--net-queues", type=positive, default=1, metavar="N",
                    help="queue pairs of each (default 1)")
     g.add_argument("--blk", type=_natural, default=0, metavar="N",
                    help="virtio-blk devices of each guest (default 0)")
-    g.add_argument("--blk-queues", type=_positive, default=1, metavar="N",
+    g.add_argument("--blk-queues", type=positive, default=1, metavar="N",
                    help="queues of each (default 1)")
-    g.add_argument("--blk-size", type=_positive, default=64, metavar="MB",
+    g.add_argument("--blk-size", type=positive, default=64, metavar="MB",
                    help="size of each, a file in L1's memory (default 64)")
     g.add_argument("--icount", action="store_true",
                    help="a nanosecond of L1's clock is one instruction; "
                         "needs --cpus 1 --guests 0")
-    g.add_argument("--slice", type=_positive, metavar="NS",
+    g.add_argument("--slice", type=positive, metavar="NS",
                    help="base slice of L1's scheduler (default: L1's own)")
     g.add_argument("--qemu-l2", default="", metavar="WORDS",
                    help="extra words for the guests' QEMU")
@@ -139,7 +139,7 @@ def add_run_options(p: argparse.ArgumentParser) -> None:
                    help="script to run in every guest, before the L1 script")
     g.add_argument("--l2-background", action="store_true",
                    help="do not wait for the L2 script before the L1 script")
-    g.add_argument("--timeout", type=_positive, default=300, metavar="S",
+    g.add_argument("--timeout", type=positive, default=300, metavar="S",
                    help="seconds for the boot and the scripts (default 300)")
     g.add_argument("--allow-log", type=_regex, action="append", default=[],
                    metavar="REGEX", help="an expected bad line in a kernel log")

@@ -111,9 +111,9 @@ def _common(archive: Archive, payload: Payload, modules: dict[str, Path],
     archive.link("lab/bin/guest", "agent")
     archive.folder("lab/selftests")
     selftests = paths.REPO / "selftests"
-    # The unit tests are for the user's own system, and large when built.
+    # Those are for the user's own system, and large when built.
     for path in build.source_files(["selftests"], paths.REPO):
-        if "unit" not in path.relative_to(selftests).parts[:1]:
+        if path.relative_to(selftests).parts[0] not in ("unit", "model"):
             archive.add(path, f"lab/{path.relative_to(paths.REPO)}")
     if script is not None:
         text = script.read_bytes()

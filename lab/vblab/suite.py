@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +18,14 @@ from pathlib import Path
 from . import kernels, ktap, paths, root, session
 from .ktap import FAILED, PASSED, SKIPPED, Result
 from .root import REPO_IN_ROOT, WORK_IN_ROOT
-from .util import Interrupted, LabError, run_logged, temp_dir
+from .util import (Interrupted, LabError, die_with_parent, run_logged,
+                   stop_group, tail, temp_dir)
 
 TESTS = paths.REPO / "selftests/lab-tests.json"
-UNIT = "selftests/unit"
+# Folders with a `make check`, by the names that --filter knows.
+MAKE = {"unit": "selftests/unit", "model": "selftests/model"}
+# Of these, what takes minutes and one CPU: beside all the rest.
+SLOW = ("model",)
 # The last of them boots the lab.
 PYTHON = ["lab/tests", "bench/tests", "lab/boots"]
 # Of one selftest in a machine; an entry's "test_timeout" overrides it.
@@ -165,26 +172,94 @@ def boot_results(boot: Boot, output: str, code: int,
     return results
 
 
-def _run_boot(boot: Boot, out: Path) -> tuple[list[Result], int]:
-    from .cli import parser
-    out.mkdir(parents=True)
-    script = out / "driver.sh"
-    script.write_text(driver(boot))
+# What one boot needs of the machine; see default_jobs().
+JOB_CPUS = 1
+JOB_MB = 5120
+
+
+def default_jobs(cpus: int, available_mb: int) -> int:
+    """Boots side by side: each keeps one CPU busy, and holds L1's memory."""
+    return max(1, min(cpus // JOB_CPUS, available_mb // JOB_MB))
+
+
+def _available_mb() -> int:
+    m = re.search(r"^MemAvailable:\s+(\d+) kB",
+                  Path("/proc/meminfo").read_text(), re.M)
+    return int(m[1]) // 1024 if m else 0
+
+
+@dataclass
+class _Running:
+    boot: Boot
+    out: Path
+    proc: subprocess.Popen
+    start: float
+
+
+def _run_words(boot: Boot, out: Path) -> list[str]:
     timeout = 120 + boot.test_timeout * len(boot.tests)
-    o = parser().parse_args(["run", "--timeout", str(timeout), *boot.args,
-                             "--l1", str(script), "--out", str(out)])
+    return ["run", "--timeout", str(timeout), *boot.args,
+            "--l1", str(out / "driver.sh"), "--out", str(out)]
+
+
+def _start(boot: Boot, out: Path) -> _Running:
+    out.mkdir(parents=True)
+    (out / "driver.sh").write_text(driver(boot))
+    with (out / "lab.log").open("wb") as log:
+        proc = subprocess.Popen(
+            [sys.executable, str(paths.LAB / "lab"), *_run_words(boot, out)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
+            start_new_session=True, preexec_fn=die_with_parent)
+    return _Running(boot, out, proc, time.monotonic())
+
+
+def _finish(run: _Running) -> list[Result]:
+    code = run.proc.returncode
     try:
-        code = session.run(o, echo=False)
-        reason = json.loads((out / "result.json").read_text())["reason"]
-    except LabError as e:
-        code, reason = session.EXIT_SETUP, str(e)
-    log = out / "l1-script.log"
+        reason = json.loads((run.out / "result.json").read_text())["reason"]
+    except FileNotFoundError:
+        reason = tail(run.out / "lab.log", 3)
+    log = run.out / "l1-script.log"
     output = log.read_text(errors="replace") if log.exists() else ""
-    return boot_results(boot, output, code, reason), code
+    return boot_results(run.boot, output, code, reason)
+
+
+def _run_boots(boots: list[Boot], jobs: int, out: Path, tally: Tally) -> None:
+    """Up to @jobs side by side; results in the order in which they end."""
+    from .cli import parser
+    if len(boots) > 1 and jobs > 1:
+        # What they share is made once, before they all wait for it.
+        session.prepare(parser().parse_args(_run_words(boots[0], out)[:1]
+                                            + boots[0].args))
+    waiting = list(enumerate(boots))
+    running: list[_Running] = []
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                n, boot = waiting.pop(0)
+                print(f"== boot {boot.name} {shlex.join(boot.args)}",
+                      flush=True)
+                safe = re.sub(r"[^\w.-]+", "_", boot.name)
+                running.append(_start(boot, out / f"{n:02}-{safe}"))
+            time.sleep(0.1)
+            for r in [r for r in running if r.proc.poll() is not None]:
+                running.remove(r)
+                print(f"== boot {r.boot.name}: "
+                      f"{time.monotonic() - r.start:.0f} s", flush=True)
+                results = _finish(r)
+                tally.add(results)
+                _show_failed_output(r.boot, r.out, results)
+                if r.proc.returncode == session.EXIT_INTERRUPTED:
+                    raise Interrupted
+    finally:
+        for r in running:
+            stop_group(r.proc, 30.0)
 
 
 def _show_failed_output(boot: Boot, out: Path, results: list[Result]) -> None:
     """What failed tests printed: a log in the cache is soon forgotten."""
+    if any(r.state == FAILED for r in results):
+        print(tail(out / "lab.log", 100), flush=True)
     log = out / "l1-script.log"
     if not log.exists():
         return
@@ -198,18 +273,39 @@ def _show_failed_output(boot: Boot, out: Path, results: list[Result]) -> None:
                   flush=True)
 
 
-def _unit_tests(work: Path) -> list[Result]:
-    """In the package root: it has the compiler and its sanitizers."""
-    log = work / "unit.log"
+def _make_tests(name: str, work: Path) -> list[Result]:
+    """In the package root: it has the compiler, its sanitizers, and spin."""
+    log = work / f"{name}.log"
     tools = root.ensure(kernels.data()["tools_root"])
     status = tools.chroot(
-        ["make", "-s", "-C", f"/{REPO_IN_ROOT}/{UNIT}", "check",
-         f"BUILD=/{WORK_IN_ROOT}/unit"], log, work=work)
+        ["make", "-s", "-C", f"/{REPO_IN_ROOT}/{MAKE[name]}", "check",
+         f"BUILD=/{WORK_IN_ROOT}/{name}"], log, work=work)
     text = log.read_text(errors="replace")
-    results = ktap.judge("unit", text, status)
+    results = ktap.judge(name, text, status)
     if any(r.state == FAILED for r in results):
         print(text, flush=True)
     return results
+
+
+class _Beside(threading.Thread):
+    """The results of a _make_tests() that runs while others do."""
+
+    def __init__(self, name: str, work: Path):
+        super().__init__(daemon=True)
+        self._what, self._work = name, work
+        self._results = [Result(name, FAILED, "did not end")]
+
+    def run(self) -> None:
+        try:
+            self._results = _make_tests(self._what, self._work)
+        except LabError as e:
+            self._results = [Result(self._what, FAILED, str(e))]
+
+    def results(self) -> list[Result]:
+        # A signal is only seen between two waits.
+        while self.is_alive():
+            self.join(0.5)
+        return self._results
 
 
 def _python_tests(folder: str, work: Path) -> list[Result]:
@@ -231,12 +327,12 @@ def run(o: argparse.Namespace) -> int:
     except re.error as e:
         raise LabError(f"--filter: not a regular expression: {e}")
     boots = select(load_boots(TESTS), pattern)
-    unit = (paths.REPO / UNIT / "Makefile").exists() and \
-        bool(pattern.search("unit"))
+    make = [name for name, folder in MAKE.items()
+            if (paths.REPO / folder).is_dir() and pattern.search(name)]
     python = [f for f in PYTHON
               if (paths.REPO / f).is_dir() and pattern.search(f)]
     if o.list:
-        for name in (["unit"] if unit else []) + python:
+        for name in make + python:
             print(name)
         for b in boots:
             for t in b.tests:
@@ -249,22 +345,22 @@ def run(o: argparse.Namespace) -> int:
     out = session.make_out(None)
     try:
         with temp_dir(paths.tmp(), "test-") as work:
-            if unit:
-                print("== unit", flush=True)
-                tally.add(_unit_tests(work))
+            beside = {name: _Beside(name, work) for name in make
+                      if name in SLOW}
+            for thread in beside.values():
+                thread.start()
+            for name in [n for n in make if n not in beside]:
+                print(f"== {name}", flush=True)
+                tally.add(_make_tests(name, work))
             for folder in python:
                 print(f"== {folder}", flush=True)
                 tally.add(_python_tests(folder, work))
-        for n, boot in enumerate(boots):
-            print(f"== boot {boot.name} {shlex.join(boot.args)}", flush=True)
-            safe = re.sub(r"[^\w.-]+", "_", boot.name)
-            boot_out = out / f"{n:02}-{safe}"
-            results, code = _run_boot(boot, boot_out)
-            tally.add(results)
-            _show_failed_output(boot, boot_out, results)
-            if code == session.EXIT_INTERRUPTED:
-                interrupted = True
-                break
+            _run_boots(boots, o.jobs or
+                       default_jobs(len(os.sched_getaffinity(0)),
+                                    _available_mb()), out, tally)
+            for name, thread in beside.items():
+                print(f"== {name}", flush=True)
+                tally.add(thread.results())
     except Interrupted:
         interrupted = True
     print(f"{time.monotonic() - start:.0f} s; logs in {out}")
