@@ -581,7 +581,7 @@ static const struct {
 	{ "owner preempted, nobody runs: posted",
 	  { PREEMPTED, VMM, VMM, VMM }, 1, POSTED(0) },
 	{ "again before it was taken: posted once",
-	  { PREEMPTED, VMM, VMM, VMM }, 3, POSTED(0) },
+	  { PREEMPTED, VMM, VMM, VMM }, 3, { 0, VECTOR, 0, 0, 2, 1 } },
 	{ "owner preempted, another halted: posted",
 	  { PREEMPTED, HALTED, VMM, VMM }, 1, POSTED(0) },
 	{ "owner and another preempted, the third runs: diverted",
@@ -857,6 +857,7 @@ static void hostile(void)
 			guest[n].redirect_vector =
 				noise() & 1 ? noise() : noise() & 0xff;
 			guest[n].irq_load_ns = noise();
+			guest[n].service_ns = noise();
 		}
 		if (!try(&t, &o)) {
 			good = 0;
