@@ -22,7 +22,10 @@
 #include "vbh_param.h"
 #include "vbh_trace.h"
 
-/* Neither VECTOR nor slot: what an MSI must be to be redirected. */
+/* As a destination it can mean all of them (KVM_CAP_X2APIC_API). */
+#define VBH_APIC_BROADCAST	0xff
+
+/* What an MSI must be to be redirected, apart from being listed. */
 static bool vbh_is_plain_msi(const struct kvm_lapic_irq *irq)
 {
 	return irq->delivery_mode == APIC_DM_FIXED && !irq->shorthand &&
@@ -83,13 +86,13 @@ static bool vbh_is_candidate(const struct vbh_vcpu *v,
 			     const struct vbh_reg *reg, u64 now)
 {
 	return (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_RUNNING &&
-	       v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v) &&
+	       v->apic_id != VBH_APIC_BROADCAST && v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v) &&
 	       !vbh_leaves_soon(v, reg, now);
 }
 
 static u64 vbh_load_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
 {
-	return READ_ONCE(reg->guest[v->slot].irq_load_ns);
+	return min(READ_ONCE(reg->guest[v->slot].irq_load_ns), VB_LOAD_MAX);
 }
 
 /*
@@ -203,9 +206,11 @@ static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
 	if (target || (READ_ONCE(owner->word) & VBH_STATE_MASK) ==
 		      VB_VCPU_RUNNING)
 		vector = vbh_vector_of(reg, target ?: owner);
+	if (!vbh_pend(vm, reg, target ?: owner, n, key, vector, !target))
+		vector = 0;
 	trace_vb_host_redirect(vm->pid, n, irq->vector, owner->apic_id,
 			       (target ?: owner)->apic_id, vector);
-	if (!vbh_pend(vm, reg, target ?: owner, n, key, vector, !target))
+	if (!vector)
 		return;
 	irq->vector = vector;
 	irq->dest_id = (target ?: owner)->apic_id;
