@@ -16,7 +16,7 @@ begin() {
 	guest_start 0 "$@"
 	check "$name: the guest is up" guest_wait 0
 	base_diverted=0 base_posted=0
-	guest 0 'dd if=/dev/urandom of=/tmp/pattern bs=64k count=16 2>/dev/null' </dev/null
+	guest 0 'dd if=/dev/urandom of=/tmp/pattern bs=64k count=4 2>/dev/null' </dev/null
 	guest 0 'burn 4 >/dev/null 2>&1 </dev/null &' </dev/null
 	guest 0 "insmod /lab/vbalance_guest.ko $PARAMS" </dev/null
 	ok $? "$name: the module loads"
@@ -29,7 +29,7 @@ more() {
 	traffic_select "$IP" && traffic_more "$1" &&
 		traffic_select "$IP1" && traffic_more "$1" &&
 		guest 0 'dd if=/tmp/pattern of=/dev/vda bs=16k oflag=direct &&
-			dd if=/dev/vda bs=16k count=64 iflag=direct | cmp - /tmp/pattern' \
+			dd if=/dev/vda bs=16k count=16 iflag=direct | cmp - /tmp/pattern' \
 			</dev/null 2>/dev/null
 }
 
