@@ -11,7 +11,7 @@ help:
 	@echo "make [KDIR=DIR]     build both modules for a kernel (default: the running one)"
 	@echo "make install        install both modules for that kernel (as root)"
 	@echo "make uninstall      remove them again"
-	@echo "make demo           stock, irqbalance and both policies side by side, in an emulated host"
+	@echo "make demo           stock, irqbalance and what vBalance can do side by side, in an emulated host"
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make test           unit tests, then the lab tests"
 	@echo "make unit           unit tests only (no root, no lab)"

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Runs in the guest: enters and leaves one mode of the demo.
+# Runs in the guest: enters and leaves one mode (see plan.py).
 #
-#	mode.sh enter MODE	set the mode up and start the busy threads
-#	mode.sh leave MODE	print what the mode did, stop the busy threads,
+#	mode.sh enter THREADS GUEST [PARAMS]
+#				set the mode up, start the busy threads
+#	mode.sh leave		print what the mode did, stop the busy threads,
 #				put the guest back as it was; 3: "restore" has
 #				to be called until it succeeds
 #	mode.sh restore
@@ -12,7 +13,7 @@
 # waits for every CPU (RCU), which takes seconds on stacked busy vCPUs.
 set -u
 PATH=/lab/bin:/usr/sbin:/usr/bin:/sbin:/bin
-STATE=/tmp/demo
+STATE=/tmp/bench
 MODULE=/lab/vbalance_guest.ko
 
 die() { echo "mode.sh: $*" >&2; exit 1; }
@@ -54,11 +55,13 @@ stop() {	# PIDFILE
 	rm -f "$1"
 }
 
-enter() {
+enter() {	# THREADS none|irqbalance|module [PARAM...]
+	threads=$1 what=$2
+	shift 2
 	mkdir -p $STATE
 	[ -e $STATE/affinities ] || affinities > $STATE/affinities
-	case $1 in
-	idle|stock)
+	case $what in
+	none)
 		;;
 	irqbalance)
 		# Debian starts it like this but for -t (see plan.py).
@@ -69,18 +72,18 @@ enter() {
 			die "irqbalance does not run"
 		}
 		;;
-	paper|cost)
+	module)
 		[ -e $MODULE ] || die "$MODULE is missing: was it built?"
-		insmod $MODULE policy="$1" || {
+		insmod $MODULE "$@" || {
 			dmesg | tail -5 >&2
-			die "insmod $MODULE policy=$1 failed"
+			die "insmod $MODULE $* failed"
 		}
 		;;
 	*)
-		die "unknown mode $1"
+		die "unknown mode: $what"
 		;;
 	esac
-	[ "$1" = idle ] || start $STATE/burn.pid burn 4
+	[ "$threads" = 0 ] || start $STATE/burn.pid burn "$threads"
 }
 
 section() { echo "==> $1 <=="; }
@@ -143,9 +146,11 @@ leave() {
 	restore
 }
 
-case "$# ${1-}" in
-"2 enter")	enter "$2" ;;
-"2 leave")	leave "$2" ;;
-"1 restore")	restore ;;
-*)		die "usage: mode.sh enter MODE | leave MODE | restore" ;;
+command=${1-}
+[ $# = 0 ] || shift
+case "$# $command" in
+[2-9]" enter")	enter "$@" ;;
+"0 leave")	leave ;;
+"0 restore")	restore ;;
+*)		die "usage: mode.sh enter THREADS GUEST [PARAM...] | leave | restore" ;;
 esac

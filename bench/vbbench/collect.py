@@ -42,8 +42,9 @@ def phase(folder, plan):
     parse.ParseError when it was not completed."""
     n = plan.index
     meta = parse.counters(read(folder, f"{n}.meta"))
-    samples = parse.phase_samples(read(folder, f"{n}.ping"), plan.warm,
-                                  plan.count, plan.interval_ms / 1000)
+    ping = plan.test("ping")
+    samples = parse.phase_samples(read(folder, f"{n}.ping"), ping.warm,
+                                  ping.count, ping.interval_ms / 1000)
     before, _, after = read(folder, f"{n}.sched").partition("\n\n")
     reports = parse.sections(read(folder, f"{n}.guest"))
     reports.update(parse.sections(read(folder, f"{n}.host", "")))
@@ -57,7 +58,7 @@ def phase(folder, plan):
         "index": n, "round": plan.round, "mode": plan.mode,
         "base_slice_ns": meta["base_slice_ns"],
         "slice": "default" if plan.slice == "default" else "set",
-        "interval_ms": plan.interval_ms,
+        "interval_ms": ping.interval_ms,
         "l1_uptime_s": dict(zip(("entered", "ready", "pinged", "left"),
                                 times)),
         "turns": [{"run_ns": r, "wait_ns": w, "turns": t}

@@ -1,24 +1,26 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Runs in L1 (the emulated KVM host): goes through the phases of the demo's
-# plan in one boot. What it leaves in $LAB_OUT/demo for phase N:
-#	N.ping		ping's output
+# Runs in L1 (the emulated KVM host): goes through the phases of a plan
+# (vbbench/plan.py) in one boot. What it leaves in $LAB_OUT/phases for phase N:
+#	N.TEST		what the test printed
 #	N.guest		the guest's report (mode.sh leave)
 #	N.host		debugfs of vbalance_host
 #	N.sched		/proc/TID/schedstat of the vCPU threads, before and after
+#			the pings
 #	N.meta		"key value" lines
 # shellcheck disable=SC1091
 . /lab/lib.sh
 set -u
 PLAN=/lab/bench/plan
-OUT=$LAB_OUT/demo
+MODES=/lab/bench/modes
+OUT=$LAB_OUT/phases
 MODULE=/lab/vbalance_host.ko
 IP=$(guest_ip 0)
 mkdir -p "$OUT"
-# The vCPUs are stacked on CPU 1: all that measures stays away from it.
+# The vCPUs are on CPU 1: all that measures stays away from it.
 taskset -p 1 $$ >/dev/null
 
-die() { echo "demo.sh: $*" >&2; exit 1; }
+die() { echo "phases.sh: $*" >&2; exit 1; }
 
 mode_sh() { guest 0 "sh /lab/bench/mode.sh $*"; }
 
@@ -43,22 +45,22 @@ now() {
 	echo "$up"
 }
 
-enter() {
-	case $1 in
-	paper|cost)
-		[ -e $MODULE ] || die "$MODULE is missing: was it built?"
+enter() {	# MODE, as described in plan.py's modes_file()
+	read -r _ host rest <<- EOF
+		$(grep "^$1 " $MODES)
+	EOF
+	if [ "$host" = 1 ]; then
 		insmod $MODULE || {
 			dmesg | tail -5 >&2
 			die "insmod $MODULE failed"
 		}
-		;;
-	esac
-	mode_sh enter "$1" || die "mode $1 cannot be entered"
+	fi
+	mode_sh enter "$rest" || die "mode $1 cannot be entered"
 }
 
-leave() {	# MODE INDEX
-	host_report > "$OUT/$2.host"
-	mode_sh leave "$1" > "$OUT/$2.guest"
+leave() {	# INDEX MODE
+	host_report > "$OUT/$1.host"
+	mode_sh leave > "$OUT/$1.guest"
 	status=$?
 	if grep -q '^vbalance_host ' /proc/modules; then
 		rmmod vbalance_host || die "rmmod vbalance_host failed"
@@ -68,42 +70,59 @@ leave() {	# MODE INDEX
 	tries=0
 	while [ $status = 3 ]; do
 		tries=$((tries + 1))
-		[ $tries -le 20 ] || die "interrupts stay elsewhere after $1"
+		[ $tries -le 20 ] || die "interrupts stay elsewhere after $2"
 		jping "$IP" 15 10000 1 > /dev/null
 		mode_sh restore
 		status=$?
 	done
-	[ $status = 0 ] || die "mode $1 cannot be left"
-	echo "restore_tries $tries" >> "$OUT/$2.meta"
+	[ $status = 0 ] || die "mode $2 cannot be left"
+	echo "restore_tries $tries" >> "$OUT/$1.meta"
 }
 
-phase() {	# INDEX ROUND SLICE MODE INTERVAL_US PINGS SEED
+run_test() {	# INDEX KIND ARG...
+	case $2 in
+	ping)	# INTERVAL_US PINGS SEED
+		schedstats > "$OUT/$1.sched"
+		jping "$IP" "$4" "$3" "$5" > "$OUT/$1.ping" ||
+			die "jping failed"
+		echo >> "$OUT/$1.sched"
+		schedstats >> "$OUT/$1.sched"
+		;;
+	*)
+		die "unknown test $2"
+		;;
+	esac
+}
+
+phase() {	# INDEX ROUND SLICE MODE TEST...
 	case $3 in
 	default) slice=$DEFAULT name=default ;;
 	*) slice=$3 name="$(($3 / 1000000)) ms" ;;
 	esac
-	progress "demo phase $1 of $TOTAL: round $2, slice $name, $4"
+	index=$1 mode=$4
+	progress "phase $1 of $TOTAL: round $2, slice $name, $4"
 	t0=$(now)
 	set_slice "$slice" || die "cannot set base_slice_ns to $slice"
-	enter "$4"
+	enter "$mode"
 	t1=$(now)
-	schedstats > "$OUT/$1.sched"
-	jping "$IP" "$6" "$5" "$7" > "$OUT/$1.ping" || die "jping failed"
-	echo >> "$OUT/$1.sched"
-	schedstats >> "$OUT/$1.sched"
+	shift 4
+	for test; do
+		# shellcheck disable=SC2046
+		run_test "$index" $(echo "$test" | tr : ' ')
+	done
 	t2=$(now)
-	echo "base_slice_ns $(get_slice)" > "$OUT/$1.meta"
-	leave "$4" "$1"
-	echo "uptime $t0 $t1 $t2 $(now)" >> "$OUT/$1.meta"
+	echo "base_slice_ns $(get_slice)" > "$OUT/$index.meta"
+	leave "$index" "$mode"
+	echo "uptime $t0 $t1 $t2 $(now)" >> "$OUT/$index.meta"
 }
 
 # Better now than after a minute.
-if grep -q -E ' (paper|cost) ' $PLAN; then
+if grep -q ' module' $MODES; then
 	[ -e $MODULE ] || die "$MODULE is missing: was it built?"
 	guest 0 'test -e /lab/vbalance_guest.ko' ||
 		die "/lab/vbalance_guest.ko is missing in the guest: was it built?"
 fi
-if grep -q ' irqbalance ' $PLAN; then
+if grep -q ' irqbalance' $MODES; then
 	guest 0 'command -v irqbalance >/dev/null' ||
 		die "irqbalance is missing in the guest"
 fi
@@ -125,4 +144,4 @@ while read -r line <&3; do
 	# shellcheck disable=SC2086
 	phase $line
 done 3< $PLAN
-progress "demo done"
+progress "phases done"
