@@ -5,8 +5,8 @@
 #	N.TEST		what the test printed
 #	N.guest		the guest's report (mode.sh leave)
 #	N.host		debugfs of vbalance_host
-#	N.sched		/proc/TID/schedstat of the vCPU threads, before and after
-#			the pings
+#	N.ping.sched	/proc/TID/schedstat of the vCPU threads, before and after
+#	N.failed	names of the tests that failed
 #	N.meta		"key value" lines
 # shellcheck disable=SC1091
 . /lab/lib.sh
@@ -14,6 +14,7 @@ set -u
 PLAN=/lab/bench/plan
 MODES=/lab/bench/modes
 OUT=$LAB_OUT/phases
+PATH=/lab/bench/tools/bin:$PATH
 MODULE=/lab/vbalance_host.ko
 IP=$(guest_ip 0)
 mkdir -p "$OUT"
@@ -79,18 +80,52 @@ leave() {	# INDEX MODE
 	echo "restore_tries $tries" >> "$OUT/$1.meta"
 }
 
-run_test() {	# INDEX KIND ARG...
-	case $2 in
+tcp() {	# SECONDS BYTES [WORD...]
+	seconds=$1 size=$2 port=$((5201 + tcp_tests))
+	shift 2
+	tcp_tests=$((tcp_tests + 1))
+	timeout $((seconds + 60)) iperf3 -c "$IP" -p $port -t "$seconds" \
+		-l "$size" -i 0.25 -J "$@"
+}
+
+# What the tools print goes to files, and so does a failure: the figure is then
+# missing, and the next test is run.
+run_test() {	# FILE KIND ARG...
+	file=$1 kind=$2
+	shift 2
+	case $kind in
 	ping)	# INTERVAL_US PINGS SEED
-		schedstats > "$OUT/$1.sched"
-		jping "$IP" "$4" "$3" "$5" > "$OUT/$1.ping" ||
-			die "jping failed"
-		echo >> "$OUT/$1.sched"
-		schedstats >> "$OUT/$1.sched"
+		schedstats > "$file.sched"
+		jping "$IP" "$2" "$1" "$3" > "$file" || die "jping failed"
+		echo >> "$file.sched"
+		schedstats >> "$file.sched"
+		;;
+	udp)	# SECONDS BYTES; a reply that is lost would stop it until its end
+		timeout $(($1 + 60)) sockperf ping-pong -i "$IP" -t "$1" \
+			-m "$2" --full-rtt --full-log "$file" > "$file.log" 2>&1
+		;;
+	tcp-in)	# SECONDS BYTES
+		tcp "$@" > "$file" 2> "$file.log"
+		;;
+	tcp-out)
+		tcp "$@" -R > "$file" 2> "$file.log"
+		;;
+	fio)	# SECONDS DEPTH...
+		mode_sh fio "$@" > "$file" 2> "$file.log"
 		;;
 	*)
-		die "unknown test $2"
+		die "unknown test $kind"
 		;;
+	esac
+}
+
+# All phases have the same tests.
+servers() {
+	read -r tests < $PLAN
+	case $tests in
+	*udp*|*tcp*)
+		mode_sh servers "$(echo "$tests" | tr ' ' '\n' | grep -c tcp)" ||
+			die "the guest's servers cannot be started"
 	esac
 }
 
@@ -99,7 +134,7 @@ phase() {	# INDEX ROUND SLICE MODE TEST...
 	default) slice=$DEFAULT name=default ;;
 	*) slice=$3 name="$(($3 / 1000000)) ms" ;;
 	esac
-	index=$1 mode=$4
+	index=$1 mode=$4 tcp_tests=0
 	progress "phase $1 of $TOTAL: round $2, slice $name, $4"
 	t0=$(now)
 	set_slice "$slice" || die "cannot set base_slice_ns to $slice"
@@ -107,8 +142,17 @@ phase() {	# INDEX ROUND SLICE MODE TEST...
 	t1=$(now)
 	shift 4
 	for test; do
+		# As Tool.name in plan.py. Ping's numbers are no part of it.
+		case $test in
+		ping:*) name=ping ;;
+		*) name=$(echo "$test" | cut -d : -f 1,3- | tr : -) ;;
+		esac
 		# shellcheck disable=SC2046
-		run_test "$index" $(echo "$test" | tr : ' ')
+		run_test "$OUT/$index.$name" $(echo "$test" | tr : ' ') || {
+			progress "phase $index: $name failed ($?)"
+			echo "$name" >> "$OUT/$index.failed"
+			servers
+		}
 	done
 	t2=$(now)
 	echo "base_slice_ns $(get_slice)" > "$OUT/$index.meta"
@@ -126,6 +170,8 @@ if grep -q ' irqbalance' $MODES; then
 	guest 0 'command -v irqbalance >/dev/null' ||
 		die "irqbalance is missing in the guest"
 fi
+
+servers
 
 TIDS=$(vcpu_tids 0)
 DEFAULT=$(get_slice)

@@ -8,11 +8,14 @@
 #				put the guest back as it was; 3: "restore" has
 #				to be called until it succeeds
 #	mode.sh restore
+#	mode.sh servers N	start the servers of the network tests, N of them
+#				for TCP; again if they run already
+#	mode.sh fio SECONDS DEPTH...	random reads with each queue depth
 #
 # The busy threads are stopped between modes: loading and unloading a module
 # waits for every CPU (RCU), which takes seconds on stacked busy vCPUs.
 set -u
-PATH=/lab/bin:/usr/sbin:/usr/bin:/sbin:/bin
+PATH=/lab/bench/tools/bin:/lab/bin:/usr/sbin:/usr/bin:/sbin:/bin
 STATE=/tmp/bench
 MODULE=/lab/vbalance_guest.ko
 
@@ -146,11 +149,76 @@ leave() {
 	restore
 }
 
+listening() {	# PORT in hexadecimal
+	grep -q ":$1 " /proc/net/udp /proc/net/tcp
+}
+
+# One for each TCP test of a phase: iperf3 is busy for a while after a test,
+# and refuses the next one.
+servers() {	# N
+	mkdir -p $STATE
+	stop $STATE/sockperf.pid
+	start $STATE/sockperf.pid sockperf server
+	ports=2B67		# 11111
+	n=0
+	while [ $n -lt "$1" ]; do
+		port=$((5201 + n))
+		stop $STATE/iperf3-$n.pid
+		start $STATE/iperf3-$n.pid iperf3 -s -4 -p $port
+		ports="$ports $(printf %04X $port)"
+		n=$((n + 1))
+	done
+	for port in $ports; do
+		await 100 listening "$port" && continue
+		cat $STATE/log >&2
+		die "nothing listens on port $port (hexadecimal)"
+	done
+}
+
+run_fio() {	# SECONDS DEPTH...
+	seconds=$1 first=$2
+	shift
+	# It takes seconds to load beside busy threads: they pause meanwhile, and
+	# also when it sums up.
+	pause=true go=true
+	if [ -s $STATE/burn.pid ]; then
+		read -r pid < $STATE/burn.pid
+		pause="kill -STOP $pid" go="kill -CONT $pid"
+	fi
+	for depth; do
+		set -- "$@" "--name=$depth" --stonewall "--iodepth=$depth"
+		shift
+		[ "$depth" != "$first" ] || set -- "$@" "--exec_prerun=$go"
+	done
+	set -- "$@" "--exec_postrun=$pause"
+	rm -f $STATE/fio*
+	cd $STATE || exit
+	$pause
+	# The log has the time of every read.
+	timeout 120 fio --thread --filename=/dev/vda --readonly --direct=1 \
+		--ioengine=libaio --rw=randread --bs=4k --norandommap \
+		--time_based --runtime="$seconds" --ramp_time=0.5 \
+		--clocksource=clock_gettime --write_lat_log=fio \
+		--log_offset=0 --eta=never \
+		--output-format=json --output=fio.json "$@" >&2
+	status=$?
+	$go
+	[ $status = 0 ] || die "fio failed ($status)"
+	section json
+	cat fio.json
+	for log in fio_clat.*.log; do
+		section "$log"
+		cat "$log"
+	done
+}
+
 command=${1-}
 [ $# = 0 ] || shift
 case "$# $command" in
 [2-9]" enter")	enter "$@" ;;
 "0 leave")	leave ;;
 "0 restore")	restore ;;
-*)		die "usage: mode.sh enter THREADS GUEST [PARAM...] | leave | restore" ;;
+"1 servers")	servers "$1" ;;
+[2-9]" fio")	run_fio "$@" ;;
+*)		die "usage: mode.sh enter THREADS GUEST [PARAM...] | leave | restore | servers N | fio SECONDS DEPTH..." ;;
 esac

@@ -54,7 +54,7 @@ def write_phase(folder, p, lose=()):
         "ping": "\n".join(lines) + "\n",
         "meta": f"base_slice_ns {base}\nrestore_tries 0\n"
                 "uptime 1.0 2.0 3.0 4.0\n",
-        "sched": "7 0 0 0\n\n"
+        "ping.sched": "7 0 0 0\n\n"
                  f"7 {turn * 100}000000 {turn * 300}000000 100\n",
         "guest": GUEST if plan.MODES[p.mode].guest == "module" else
         "".join("==> affi" + s for s in

@@ -42,10 +42,13 @@ def phase(folder, plan):
     parse.ParseError when it was not completed."""
     n = plan.index
     meta = parse.counters(read(folder, f"{n}.meta"))
-    ping = plan.test("ping")
-    samples = parse.phase_samples(read(folder, f"{n}.ping"), ping.warm,
-                                  ping.count, ping.interval_ms / 1000)
-    before, _, after = read(folder, f"{n}.sched").partition("\n\n")
+    ping, samples, before, after = plan.test("ping"), [], "", ""
+    if ping:
+        samples = parse.phase_samples(
+            read(folder, f"{n}.ping"), ping.warm, ping.count,
+            ping.interval_ms / 1000)
+        before, _, after = read(folder,
+                                f"{n}.ping.sched").partition("\n\n")
     reports = parse.sections(read(folder, f"{n}.guest"))
     reports.update(parse.sections(read(folder, f"{n}.host", "")))
     turns = parse.schedstat_delta(parse.schedstat(before),
@@ -58,7 +61,7 @@ def phase(folder, plan):
         "index": n, "round": plan.round, "mode": plan.mode,
         "base_slice_ns": meta["base_slice_ns"],
         "slice": "default" if plan.slice == "default" else "set",
-        "interval_ms": ping.interval_ms,
+        "interval_ms": ping.interval_ms if ping else None,
         "l1_uptime_s": dict(zip(("entered", "ready", "pinged", "left"),
                                 times)),
         "turns": [{"run_ns": r, "wait_ns": w, "turns": t}

@@ -73,6 +73,54 @@ def ping(seconds, seed, interval_ms=INTERVAL_MS):
 
 
 @dataclasses.dataclass(frozen=True)
+class Tool:
+    """A test that a tool runs for a time. @kind: udp, tcp-in, tcp-out or fio;
+    @args: bytes of a message or a write, or queue depths."""
+    kind: str
+    run: int            # seconds, whole ones: iperf3 and sockperf know no other
+    args: tuple
+    around: float       # seconds that it takes on top (seen)
+
+    @property
+    def name(self):
+        return "-".join([self.kind, *map(str, self.args)])
+
+    @property
+    def seconds(self):
+        return self.run * (len(self.args) if self.kind == "fio" else 1) \
+            + self.around
+
+    def word(self):
+        return ":".join([self.kind, str(self.run), *map(str, self.args)])
+
+
+UDP_BYTES = 64
+TCP_BYTES = (64, 512, 1024, 16384)
+FIO_DEPTHS = (1, 8)
+PING_S, UDP_S, TCP_S, FIO_S = 4, 4, 4, 3
+TESTS = ("ping", "udp", "tcp-in", "tcp-out", "fio")
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    vcpus: int
+    hogs: int           # busy threads, in the modes that have them
+    slices: tuple
+    text: str
+
+
+SCENARIOS = {
+    "stacked": Scenario(
+        4, 4, SLICES, "4 vCPUs share one CPU, each with a busy thread"),
+    # Not several vCPUs with a CPU each: the emulator is not reliable where
+    # guests run on two CPUs at once (Documentation/measurements.md).
+    "uncontended": Scenario(
+        1, 0, ("default",), "one vCPU with a CPU of its own, nothing else "
+        "runs (the emulator carries no more such vCPUs)"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
 class Phase:
     index: int          # from 1
     round: int          # from 1
@@ -116,6 +164,24 @@ def demo(rounds, seconds, modes=tuple(MODES), seed=2012):
         share = IDLE_SHARE if mode == "idle" else 1
         return [ping(seconds * share, ping_seed)]
     return make(rounds, tests, modes, seed=seed)
+
+
+def bench(rounds, scenario, slices, modes, names, seed=2012):
+    """The tests of @names in every phase."""
+    def tests(_, ping_seed):
+        out = []
+        if "ping" in names:
+            out.append(ping(PING_S, ping_seed))
+        if "udp" in names:
+            out.append(Tool("udp", UDP_S, (UDP_BYTES,), 2.5))
+        for kind in ("tcp-in", "tcp-out"):
+            if kind in names:
+                out += [Tool(kind, TCP_S, (size,), .6) for size in TCP_BYTES]
+        if "fio" in names:
+            out.append(Tool("fio", FIO_S, FIO_DEPTHS, 4))
+        return out
+    return make(rounds, tests, modes,
+                tuple(s for s in scenario.slices if s in slices), seed)
 
 
 def total_seconds(phases):

@@ -72,7 +72,7 @@ class Session:
 
     def boot(self, name, phases, hogs, options):
         """Goes through @phases in a boot with its files in the folder
-        @name. Returns a Boot."""
+        @name; @hogs: busy threads. Returns a Boot."""
         work = os.path.join(self.args.out, name)
         shutil.rmtree(work, ignore_errors=True)
         os.makedirs(work)
