@@ -163,8 +163,8 @@ servers() {	# N
 	n=0
 	while [ $n -lt "$1" ]; do
 		port=$((5201 + n))
-		stop $STATE/iperf3-$n.pid
-		start $STATE/iperf3-$n.pid iperf3 -s -4 -p $port
+		stop "$STATE/iperf3-$n.pid"
+		start "$STATE/iperf3-$n.pid" iperf3 -s -4 -p $port
 		ports="$ports $(printf %04X $port)"
 		n=$((n + 1))
 	done
