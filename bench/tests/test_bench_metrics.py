@@ -215,6 +215,20 @@ class Verdicts(unittest.TestCase):
         self.assertIsNone(targets.check(target, [entry]))
         self.assertIsNone(targets.check(target, []))
 
+    def test_words(self):
+        t = {"mode": "full", "slice": 30_000_000, "metric": "ping p50",
+             "against": "stock", "limit": 10, "measured": 8.2, "low": 7.1,
+             "high": 9, "verdict": "missed"}
+        self.assertEqual(
+            benchreport.target(t), "  full, 30 ms, ping p50: target 10x "
+            "better than stock: 8.20x (7.10-9.00): missed")
+        for limit, against, want in (
+                (1, "stock", "not below stock"),
+                (targets.UNTOUCHED, "stock", "within 2 % of stock"),
+                (1.2, "idle", "at most 1.2x idle")):
+            t.update(limit=limit, against=against)
+            self.assertIn(f"target {want}: ", benchreport.target(t))
+
     def test_every_target_has_a_metric(self):
         names = {m.name for m in metrics.METRICS}
         for t in targets.TARGETS:

@@ -46,8 +46,9 @@ def panel(ax, scenario, which):
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(lambda v, _: f"{v:g}")
     low, high = ax.get_xlim()
-    ticks = [t for t in (.02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 50)
-             if low <= t <= high]
+    ticks = (.02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 50) if high > 2 * low \
+        else (.5, .6, .7, .8, .9, 1, 1.1, 1.2, 1.3, 1.5, 1.7)
+    ticks = [t for t in ticks if low <= t <= high]
     ax.set_xticks(ticks)
     ax.minorticks_off()
     ax.set_yticks(range(len(names)), names)

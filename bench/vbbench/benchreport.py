@@ -51,15 +51,17 @@ def tables(scenario):
 
 
 def target(t):
-    if t["against"] == "stock":
-        want = f"{report.number(t['limit'])}x as good as stock"
-        unit = "x"
+    limit = t["limit"]
+    if t["against"] == "idle":
+        want = f"at most {limit:g}x idle"
+    elif limit > 1:
+        want = f"{limit:g}x better than stock"
     else:
-        want = f"at most {report.number(t['limit'])} times idle's"
-        unit = " times"
+        want = "not below stock" if limit == 1 else \
+            f"within {100 * (1 - limit):.0f} % of stock"
     got = "-"
     if "measured" in t:
-        got = (f"{report.number(t['measured'])}{unit} "
+        got = (f"{report.number(t['measured'])}x "
                f"({report.number(t['low'])}-{report.number(t['high'])})")
     where = "" if t["slice"] == "default" else f", {t['slice'] // 10**6} ms"
     return (f"  {t['mode']}{where}, {t['metric']}: target {want}: {got}: "

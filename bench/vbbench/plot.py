@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 COLOURS = {"idle": "#6b7280", "stock": "#b91c1c", "irqbalance": "#c2710c",
-           "paper": "#6d28d9", "cost": "#0f6ab4", "guest-only": "#0e7490",
+           "paper": "#6d28d9", "cost": "#0f6ab4", "guest-only": "#db2777",
            "full": "#15803d"}
 TITLES = {"idle": "idle guest", "stock": "stock KVM",
           "irqbalance": "irqbalance", "paper": "vBalance\npolicy=paper",
