@@ -95,6 +95,30 @@ class Rates(unittest.TestCase):
         self.assertEqual(sum(rate.values) * metrics.BIN_S, 3)
 
 
+class Plan(unittest.TestCase):
+    def test_every_round_has_every_test_in_every_mode_and_slice(self):
+        scenario = plan.SCENARIOS["stacked"]
+        phases = plan.bench(2, scenario, scenario.slices, ["stock", "full"],
+                            plan.TESTS)
+        for r in (1, 2):
+            cells = [(p.slice, p.mode, t.name) for p in phases
+                     if p.round == r for t in p.tests]
+            self.assertEqual(len(set(cells)), len(cells))
+            self.assertEqual(len(cells), 2 * 2 * (3 + 2 * len(plan.TCP_BYTES)))
+        # Modes of one test are neighbours.
+        for a, b in zip(phases[::2], phases[1::2]):
+            self.assertEqual([t.name for t in a.tests],
+                             [t.name for t in b.tests])
+            self.assertEqual({a.mode, b.mode}, {"stock", "full"})
+
+    def test_lines(self):
+        phases = plan.bench(1, plan.SCENARIOS["uncontended"], plan.SLICES,
+                            ["stock"], ["fio", "udp"])
+        self.assertEqual([p.line() for p in phases],
+                         ["1 1 default stock udp:4:64",
+                          "2 1 default stock fio:3:1:8"])
+
+
 class WholeBench(unittest.TestCase):
     """In `full` everything is twice as good as in stock."""
     MODES = ("idle", "stock", "full")
@@ -135,7 +159,7 @@ class WholeBench(unittest.TestCase):
         return {"name": "stacked", "text": "x", "modes": list(self.MODES),
                 "slices": ["default"], "results": entries,
                 "targets": targets.check_all("stacked", entries),
-                "missing": missing, "other_cpus_used": 0}
+                "rounds": 2, "missing": missing, "other_cpus_used": 0}
 
     def test_every_metric_in_every_mode(self):
         entries, missing, found = self.table()
@@ -163,11 +187,13 @@ class WholeBench(unittest.TestCase):
                          [t["mode"] for t in found.values()])
 
     def test_missing_is_said_and_left_out(self):
-        victim = next(p for p in self.phases if p.mode == "full")
+        victim = next(p for p in self.phases if p.mode == "full" and
+                      p.test("udp-64"))
         with open(os.path.join(self.dir, f"{victim.index}.udp-64"),
                   "w") as f:
             f.write("sockperf: no server")
-        other = next(p for p in self.phases if p.mode == "idle")
+        other = next(p for p in self.phases if p.mode == "idle" and
+                     p.test("udp-64"))
         del self.samples[other.index]
         scenario = self.scenario()
         self.assertEqual(len(scenario["missing"]), 2)
@@ -175,6 +201,16 @@ class WholeBench(unittest.TestCase):
         rate = [e for e in scenario["results"] if e["metric"] == "udp rate"]
         self.assertEqual({e["mode"]: e["rounds"] for e in rate},
                          {"idle": 1, "stock": 2, "full": 1})
+
+    def test_what_spoils_figures_is_said(self):
+        scenario = self.scenario()
+        before = benchreport.notes(scenario)
+        scenario.update(rounds=1, other_cpus_used=.5)
+        text = benchreport.notes(scenario)
+        self.assertIn("One round", text)
+        self.assertIn("0.5 CPUs", text)
+        self.assertNotIn("CPUs of this machine", before)
+        self.assertNotIn("One round", before)
 
     def test_tables_fit(self):
         scenario = self.scenario()

@@ -84,7 +84,10 @@ def notes(scenario):
                      "emulator is not reliable there.")
     if scenario["other_cpus_used"] > .1:
         lines.append(f"Others used {scenario['other_cpus_used']:.1f} CPUs of "
-                     "this machine during the run.")
+                     "this machine during the run: differences may be theirs.")
+    if scenario["rounds"] == 1:
+        lines.append("One round: the intervals do not hold what differs from "
+                     "phase to phase.")
     lines += [f"Missing: {m}" for m in scenario["missing"]]
     return "\n".join(lines)
 

@@ -68,6 +68,7 @@ def read_all(folder, phases, samples):
             missing.append(f"phase {p.index} ({p.mode}): not completed")
             continue
         cell = found.setdefault((p.slice, p.mode), {})
+        # Each phase of a round has other tests.
         for test in p.tests:
             try:
                 series = read_test(folder, p.index, test, samples[p.index])

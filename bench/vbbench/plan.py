@@ -142,44 +142,45 @@ class Phase:
 
 
 def make(rounds, tests, modes=tuple(MODES), slices=SLICES, seed=2012):
-    """Phases in order. Within a round each slice comes once and under it each
-    mode once, in an order shuffled anew with a fixed seed, so that no mode
-    always follows the same other one or always comes late.
+    """Phases in order. Within a round each slice comes once, under it each
+    group of tests and there each mode once, in an order shuffled anew with a
+    fixed seed, so that no mode always follows the same other one or always
+    comes late. What is compared is measured within a minute or two: the
+    machine may be slower in the next.
 
-    @tests: called with a mode and a seed, returns the tests of the phase. The
-    modes of a round get the same seed: their pings go at the same times.
+    @tests: called with a mode and a seed, returns groups of tests, each of
+    them for a phase. The modes of a round get the same seed: their pings go
+    at the same times.
     """
     rng = random.Random(seed)
     phases = []
     for r in range(1, rounds + 1):
         for s in rng.sample(slices, len(slices)):
-            for mode in rng.sample(modes, len(modes)):
-                phases.append(Phase(len(phases) + 1, r, s, mode,
-                                    tuple(tests(mode, seed + r))))
+            for group in range(len(tests(modes[0], seed))):
+                for mode in rng.sample(modes, len(modes)):
+                    phases.append(Phase(
+                        len(phases) + 1, r, s, mode,
+                        tuple(tests(mode, seed + r)[group])))
     return phases
 
 
 def demo(rounds, seconds, modes=tuple(MODES), seed=2012):
     def tests(mode, ping_seed):
         share = IDLE_SHARE if mode == "idle" else 1
-        return [ping(seconds * share, ping_seed)]
+        return [[ping(seconds * share, ping_seed)]]
     return make(rounds, tests, modes, seed=seed)
 
 
 def bench(rounds, scenario, slices, modes, names, seed=2012):
-    """The tests of @names in every phase."""
+    """Phases for the tests of @names."""
     def tests(_, ping_seed):
-        out = []
-        if "ping" in names:
-            out.append(ping(PING_S, ping_seed))
-        if "udp" in names:
-            out.append(Tool("udp", UDP_S, (UDP_BYTES,), 2.5))
-        for kind in ("tcp-in", "tcp-out"):
-            if kind in names:
-                out += [Tool(kind, TCP_S, (size,), .6) for size in TCP_BYTES]
-        if "fio" in names:
-            out.append(Tool("fio", FIO_S, FIO_DEPTHS, 4))
-        return out
+        known = {
+            "ping": [ping(PING_S, ping_seed)],
+            "udp": [Tool("udp", UDP_S, (UDP_BYTES,), 2.5)],
+            **{kind: [Tool(kind, TCP_S, (size,), .6) for size in TCP_BYTES]
+               for kind in ("tcp-in", "tcp-out")},
+            "fio": [Tool("fio", FIO_S, FIO_DEPTHS, 4)]}
+        return [known[name] for name in TESTS if name in names]
     return make(rounds, tests, modes,
                 tuple(s for s in scenario.slices if s in slices), seed)
 
