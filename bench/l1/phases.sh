@@ -32,14 +32,11 @@ schedstats() {
 	done
 }
 
-host_report() {
-	for f in /sys/kernel/debug/vbalance/host/* \
-			/sys/kernel/debug/vbalance/host/*/*; do
-		[ -f "$f" ] || continue
-		echo "==> ${f#/sys/kernel/debug/vbalance/} <=="
-		cat "$f"
-	done
-}
+# Files one after the other, each headed by "==> NAME <==".
+host_report() (
+	cd /sys/kernel/debug/vbalance 2>/dev/null &&
+		find host -type f -exec tail -v -n +1 {} +
+)
 
 now() {
 	read -r up rest < /proc/uptime

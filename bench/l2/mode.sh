@@ -92,17 +92,12 @@ enter() {	# THREADS none|irqbalance|module [PARAM...]
 section() { echo "==> $1 <=="; }
 
 report() {
-	for f in /sys/kernel/debug/vbalance/guest/*; do
-		[ -f "$f" ] || continue
-		section "guest/${f##*/}"
-		cat "$f"
-	done
-	for f in /sys/module/vbalance_guest/version \
-			/sys/module/vbalance_guest/srcversion; do
-		[ -r "$f" ] || continue
-		section "module/${f##*/}"
-		cat "$f"
-	done
+	# Each with a head as section() makes it.
+	if [ -d /sys/kernel/debug/vbalance/guest ]; then
+		cd /sys/kernel/debug/vbalance || exit
+		tail -v -n +1 guest/* /sys/module/vbalance_guest/srcversion
+		cd /
+	fi
 	section affinities_before
 	cat $STATE/affinities
 	section affinities

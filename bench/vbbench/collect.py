@@ -9,8 +9,8 @@ RATIO_QUANTILES = {"p50": .5, "p90": .9, "p99": .99}
 # Files of the modules that are "name value" lines.
 COUNTER_FILES = ("guest/stats", "guest/decisions", "host/stats")
 # Round trips within this time are treated as one draw by the bootstrap: with
-# 30 ms slices it is eight rotations.
-BLOCK_S = 1.0
+# 30 ms slices it is five rotations.
+BLOCK_S = 0.7
 
 
 def read(folder, name, default=None):

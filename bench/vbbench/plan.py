@@ -32,7 +32,7 @@ SLICES = ("default", 30_000_000)
 # turns every 120 ms with 30 ms slices (128 ms when the scheduler's 4 ms tick
 # rounds them up) and every 16 ms with the default: fixed intervals would visit
 # the same few moments of that rotation again and again.
-INTERVAL_MS = 40
+INTERVAL_MS = 30
 
 # How often irqbalance looks, its -t. Its default of 10 s would not let it act
 # even once in a phase of the demo; like this it gets in a phase about as many
@@ -40,9 +40,10 @@ INTERVAL_MS = 40
 IRQBALANCE_S = 1
 
 # Unmeasured pings before the measured ones: the scheduler, irqbalance and the modules see the load first.
-WARM_S = 1.2
-# What a switch of modes takes on top (seen: about a second).
-SWITCH_S = 1.3
+WARM_S = 1.0
+# What a switch of modes takes on top (seen: 1 to 5 seconds, most of it for
+# loading and unloading vbalance_host).
+SWITCH_S = 2.5
 # Nothing varies in the idle guest: less time is enough.
 IDLE_SHARE = 0.5
 
