@@ -11,7 +11,8 @@ help:
 	@echo "make [KDIR=DIR]     build both modules for a kernel (default: the running one)"
 	@echo "make install        install both modules for that kernel (as root)"
 	@echo "make uninstall      remove them again"
-	@echo "make demo           stock, irqbalance and both policies side by side, in an emulated host"
+	@echo "make demo           stock, irqbalance and what vBalance can do side by side, in an emulated host"
+	@echo "make bench          latency, request/response, bulk and block I/O of every mode (an hour)"
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make test           unit tests, then the lab tests"
 	@echo "make unit           unit tests only (no root, no lab)"
@@ -46,6 +47,9 @@ python:
 demo: python
 	bench/demo
 
+bench: python
+	bench/bench
+
 hookcost: python
 	bench/hookcost
 
@@ -65,4 +69,5 @@ clean:
 		-o -name '.*.cmd' -o -name modules.order \
 		-o -name Module.symvers | xargs rm -f
 
-.PHONY: all help modules install uninstall python demo hookcost unit model test clean
+.PHONY: all help modules install uninstall python demo bench hookcost unit \
+	model test clean

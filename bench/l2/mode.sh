@@ -1,18 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Runs in the guest: enters and leaves one mode of the demo.
+# Runs in the guest: enters and leaves one mode (see plan.py).
 #
-#	mode.sh enter MODE	set the mode up and start the busy threads
-#	mode.sh leave MODE	print what the mode did, stop the busy threads,
+#	mode.sh enter THREADS GUEST [PARAMS]
+#				set the mode up, start the busy threads
+#	mode.sh leave		print what the mode did, stop the busy threads,
 #				put the guest back as it was; 3: "restore" has
 #				to be called until it succeeds
 #	mode.sh restore
+#	mode.sh servers N	start the servers of the network tests, N of them
+#				for TCP; again if they run already
+#	mode.sh fio SECONDS DEPTH...	random reads with each queue depth
 #
 # The busy threads are stopped between modes: loading and unloading a module
 # waits for every CPU (RCU), which takes seconds on stacked busy vCPUs.
 set -u
-PATH=/lab/bin:/usr/sbin:/usr/bin:/sbin:/bin
-STATE=/tmp/demo
+PATH=/lab/bench/tools/bin:/lab/bin:/usr/sbin:/usr/bin:/sbin:/bin
+STATE=/tmp/bench
 MODULE=/lab/vbalance_guest.ko
 
 die() { echo "mode.sh: $*" >&2; exit 1; }
@@ -54,11 +58,13 @@ stop() {	# PIDFILE
 	rm -f "$1"
 }
 
-enter() {
+enter() {	# THREADS none|irqbalance|module [PARAM...]
+	threads=$1 what=$2
+	shift 2
 	mkdir -p $STATE
 	[ -e $STATE/affinities ] || affinities > $STATE/affinities
-	case $1 in
-	idle|stock)
+	case $what in
+	none)
 		;;
 	irqbalance)
 		# Debian starts it like this but for -t (see plan.py).
@@ -69,34 +75,29 @@ enter() {
 			die "irqbalance does not run"
 		}
 		;;
-	paper|cost)
+	module)
 		[ -e $MODULE ] || die "$MODULE is missing: was it built?"
-		insmod $MODULE policy="$1" || {
+		insmod $MODULE "$@" || {
 			dmesg | tail -5 >&2
-			die "insmod $MODULE policy=$1 failed"
+			die "insmod $MODULE $* failed"
 		}
 		;;
 	*)
-		die "unknown mode $1"
+		die "unknown mode: $what"
 		;;
 	esac
-	[ "$1" = idle ] || start $STATE/burn.pid burn 4
+	[ "$threads" = 0 ] || start $STATE/burn.pid burn "$threads"
 }
 
 section() { echo "==> $1 <=="; }
 
 report() {
-	for f in /sys/kernel/debug/vbalance/guest/*; do
-		[ -f "$f" ] || continue
-		section "guest/${f##*/}"
-		cat "$f"
-	done
-	for f in /sys/module/vbalance_guest/version \
-			/sys/module/vbalance_guest/srcversion; do
-		[ -r "$f" ] || continue
-		section "module/${f##*/}"
-		cat "$f"
-	done
+	# Each with a head as section() makes it.
+	if [ -d /sys/kernel/debug/vbalance/guest ]; then
+		cd /sys/kernel/debug/vbalance || exit
+		tail -v -n +1 guest/* /sys/module/vbalance_guest/srcversion
+		cd /
+	fi
 	section affinities_before
 	cat $STATE/affinities
 	section affinities
@@ -143,9 +144,76 @@ leave() {
 	restore
 }
 
-case "$# ${1-}" in
-"2 enter")	enter "$2" ;;
-"2 leave")	leave "$2" ;;
-"1 restore")	restore ;;
-*)		die "usage: mode.sh enter MODE | leave MODE | restore" ;;
+listening() {	# PORT in hexadecimal
+	grep -q ":$1 " /proc/net/udp /proc/net/tcp
+}
+
+# One for each TCP test of a phase: iperf3 is busy for a while after a test,
+# and refuses the next one.
+servers() {	# N
+	mkdir -p $STATE
+	stop $STATE/sockperf.pid
+	start $STATE/sockperf.pid sockperf server
+	ports=2B67		# 11111
+	n=0
+	while [ $n -lt "$1" ]; do
+		port=$((5201 + n))
+		stop "$STATE/iperf3-$n.pid"
+		start "$STATE/iperf3-$n.pid" iperf3 -s -4 -p $port
+		ports="$ports $(printf %04X $port)"
+		n=$((n + 1))
+	done
+	for port in $ports; do
+		await 100 listening "$port" && continue
+		cat $STATE/log >&2
+		die "nothing listens on port $port (hexadecimal)"
+	done
+}
+
+run_fio() {	# SECONDS DEPTH...
+	seconds=$1 first=$2
+	shift
+	# It takes seconds to load beside busy threads: they pause meanwhile, and
+	# also when it sums up.
+	pause=true go=true
+	if [ -s $STATE/burn.pid ]; then
+		read -r pid < $STATE/burn.pid
+		pause="kill -STOP $pid" go="kill -CONT $pid"
+	fi
+	for depth; do
+		set -- "$@" "--name=$depth" --stonewall "--iodepth=$depth"
+		shift
+		[ "$depth" != "$first" ] || set -- "$@" "--exec_prerun=$go"
+	done
+	set -- "$@" "--exec_postrun=$pause"
+	rm -f $STATE/fio*
+	cd $STATE || exit
+	$pause
+	# The log has the time of every read.
+	timeout 120 fio --thread --filename=/dev/vda --readonly --direct=1 \
+		--ioengine=libaio --rw=randread --bs=4k --norandommap \
+		--time_based --runtime="$seconds" --ramp_time=0.5 \
+		--clocksource=clock_gettime --write_lat_log=fio \
+		--log_offset=0 --eta=never \
+		--output-format=json --output=fio.json "$@" >&2
+	status=$?
+	$go
+	[ $status = 0 ] || die "fio failed ($status)"
+	section json
+	cat fio.json
+	for log in fio_clat.*.log; do
+		section "$log"
+		cat "$log"
+	done
+}
+
+command=${1-}
+[ $# = 0 ] || shift
+case "$# $command" in
+[2-9]" enter")	enter "$@" ;;
+"0 leave")	leave ;;
+"0 restore")	restore ;;
+"1 servers")	servers "$1" ;;
+[2-9]" fio")	run_fio "$@" ;;
+*)		die "usage: mode.sh enter THREADS GUEST [PARAM...] | leave | restore | servers N | fio SECONDS DEPTH..." ;;
 esac

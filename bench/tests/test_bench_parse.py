@@ -93,34 +93,49 @@ class Files(unittest.TestCase):
 
 class Plan(unittest.TestCase):
     def test_every_round_has_every_cell_once(self):
-        phases = plan.make(3, 5)
+        phases = plan.demo(3, 5)
         self.assertEqual([p.index for p in phases],
                          list(range(1, len(phases) + 1)))
         for r in (1, 2, 3):
             cells = [(p.slice, p.mode) for p in phases if p.round == r]
-            self.assertEqual(len(cells), 10)
-            self.assertEqual(len(set(cells)), 10)
-            self.assertEqual(len({p.interval_ms for p in phases
+            self.assertEqual(len(cells), 2 * len(plan.MODES))
+            self.assertEqual(len(set(cells)), len(cells))
+            self.assertEqual(len({p.test("ping").interval_ms for p in phases
                                   if p.round == r}), 1)
 
     def test_order_is_fixed_by_the_seed_and_differs_between_rounds(self):
-        self.assertEqual(plan.make(3, 5), plan.make(3, 5))
-        orders = {tuple(p.mode for p in plan.make(3, 5)
+        self.assertEqual(plan.demo(3, 5), plan.demo(3, 5))
+        orders = {tuple(p.mode for p in plan.demo(3, 5)
                         if p.round == r and p.slice == "default")
                   for r in (1, 2, 3)}
         self.assertGreater(len(orders), 1)
 
     def test_modes_of_a_round_are_pinged_at_the_same_times(self):
         for r in (1, 2):
-            self.assertEqual(len({p.seed for p in plan.make(2, 5)
+            self.assertEqual(len({p.test("ping").seed for p in plan.demo(2, 5)
                                   if p.round == r}), 1)
-        self.assertEqual(len({p.seed for p in plan.make(2, 5)}), 2)
+        self.assertEqual(len({p.test("ping").seed for p in plan.demo(2, 5)}), 2)
 
     def test_plan_line(self):
-        p = plan.make(1, 5)[0]
+        p = plan.demo(1, 5)[0]
         fields = p.line().split()
-        self.assertEqual(len(fields), 7)
-        self.assertEqual(int(fields[5]), p.warm + p.count)
+        self.assertEqual(fields[:4], ["1", "1", str(p.slice), p.mode])
+        self.assertEqual(len(fields), 5)
+        self.assertEqual(fields[4].split(":")[2], str(p.test("ping").pings))
+
+    def test_modes_file(self):
+        text = plan.modes_file(plan.MODES, ["idle", "irqbalance", "full"], 4)
+        self.assertEqual(text, "idle 0 0 none\nirqbalance 0 4 irqbalance\n"
+                         "full 1 4 module remap=redirect\n")
+
+    def test_other_parameters(self):
+        modes = plan.with_params(["full=remap=none policy=cost"])
+        self.assertEqual(modes["full"].params, "remap=none policy=cost")
+        self.assertTrue(modes["full"].host)
+        self.assertEqual(modes["paper"], plan.MODES["paper"])
+        for bad in ("stock=x", "nothing=x"):
+            with self.assertRaises(ValueError):
+                plan.with_params([bad])
 
 
 if __name__ == "__main__":

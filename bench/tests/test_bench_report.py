@@ -34,11 +34,12 @@ version 1.2.3
 
 
 def write_phase(folder, p, lose=()):
-    """Files as demo.sh leaves them, from the closed form's own model."""
+    """Files as phases.sh leaves them, from the closed form's own model."""
     turn = 32 if p.slice != "default" else 4     # rounded up to the tick
+    ping = p.test("ping")
     lines = []
-    for seq in range(1, p.pings + 1):
-        at = 1000 + seq * p.interval_ms / 1000
+    for seq in range(1, ping.pings + 1):
+        at = 1000 + seq * ping.interval_ms / 1000
         # Evenly spread arrivals: no luck in the percentiles.
         phase = seq * 0.618034 % 1 * 4 * turn
         wait = 0 if p.mode == "idle" or phase < turn else 4 * turn - phase
@@ -46,16 +47,16 @@ def write_phase(folder, p, lose=()):
         if seq not in lose:
             lines.append(f"[{at + rtt / 1000:.6f}] 64 bytes from 10.9.0.2: "
                          f"icmp_seq={seq} ttl=64 time={rtt:.3g} ms")
-    lines.append(f"{p.pings} packets transmitted, {p.pings - len(lose)} "
+    lines.append(f"{ping.pings} packets transmitted, {ping.pings - len(lose)} "
                  "received, 0% packet loss, time 1ms")
     base = p.slice if p.slice != "default" else 3_000_000
     files = {
         "ping": "\n".join(lines) + "\n",
         "meta": f"base_slice_ns {base}\nrestore_tries 0\n"
                 "uptime 1.0 2.0 3.0 4.0\n",
-        "sched": "7 0 0 0\n\n"
+        "ping.sched": "7 0 0 0\n\n"
                  f"7 {turn * 100}000000 {turn * 300}000000 100\n",
-        "guest": GUEST if p.mode in ("paper", "cost") else
+        "guest": GUEST if plan.MODES[p.mode].guest == "module" else
         "".join("==> affi" + s for s in
                 GUEST.split("==> affi")[1:]).split("==> after")[0],
         "host": "",
@@ -69,7 +70,7 @@ class WholeRun(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.TemporaryDirectory()
         self.addCleanup(self.dir.cleanup)
-        self.phases = plan.make(2, 5)
+        self.phases = plan.demo(2, 5)
         for p in self.phases:
             write_phase(self.dir.name, p)
 
@@ -89,7 +90,7 @@ class WholeRun(unittest.TestCase):
         for run in runs:
             self.assertEqual(run["rtt_ms"]["lost"], 0)
             self.assertEqual(run["rtt_ms"]["n"],
-                             sum(p.count for p in self.phases
+                             sum(p.test("ping").count for p in self.phases
                                  if p.mode == run["mode"] and
                                  (p.slice == "default") ==
                                  (run["slice"] == "default")))
@@ -149,7 +150,8 @@ class WholeRun(unittest.TestCase):
         for p in self.phases:
             if p.mode == "paper":
                 write_phase(self.dir.name, p,
-                            lose=range(p.warm + 1, p.warm + 20))
+                            lose=range(p.test("ping").warm + 1,
+                                       p.test("ping").warm + 20))
         *_, runs = self.collect()
         line = next(row for row in report.table(runs).splitlines()
                     if "paper" in row)
@@ -202,12 +204,12 @@ class Words(unittest.TestCase):
                          ["2.35", "12.3", "123", "lost"])
 
     def test_progress(self):
-        phases = plan.make(1, 5)
+        phases = plan.demo(1, 5)
         progress = labrun.Progress(phases, 0)
         m = labrun.PROGRESS.search(
-            "[  12.3] demo phase 2 of 10: round 1, slice 3000000, cost")
+            "  12.3 s  phase 2 of 10: round 1, slice 3000000, cost")
         self.assertIsNotNone(m)
-        self.assertIn("phase 2/10", progress.line(int(m[1]), m[3]))
+        self.assertIn("phase 2/14", progress.line(int(m[1]), m[3]))
         self.assertEqual(labrun.clock(125), "2:05")
 
 

@@ -155,6 +155,26 @@ class Waits(unittest.TestCase):
                                            (None, None)))
 
 
+class Means(unittest.TestCase):
+    def test_ratio_of_means_with_blocks_of_two_lengths(self):
+        rng = random.Random(4)
+        many = {r: [rng.gauss(200, 20) for _ in range(400)] for r in (1, 2)}
+        few = {r: [rng.gauss(100, 10) for _ in range(40)] for r in (1, 2)}
+        got = stats.bootstrap_ratio(many, few, ["mean", .5], (20, 2),
+                                    random.Random(1), 200)
+        for q in ("mean", .5):
+            point, low, high = got[q]
+            self.assertAlmostEqual(point, 2, delta=.1)
+            self.assertLess(low, point)
+            self.assertLess(point, high)
+            self.assertLess(high - low, .3)
+
+    def test_lost_have_no_mean(self):
+        got = stats.bootstrap_ratio({1: [1.0, None]}, {1: [1.0, 2.0]},
+                                    ["mean"], 2, resamples=20)
+        self.assertEqual(got["mean"], (None, None, None))
+
+
 class Theory(unittest.TestCase):
     def test_figures_of_the_design(self):
         self.assertAlmostEqual(theory.mean_wait(4, 30), 33.75)

@@ -9,8 +9,8 @@ RATIO_QUANTILES = {"p50": .5, "p90": .9, "p99": .99}
 # Files of the modules that are "name value" lines.
 COUNTER_FILES = ("guest/stats", "guest/decisions", "host/stats")
 # Round trips within this time are treated as one draw by the bootstrap: with
-# 30 ms slices it is eight rotations.
-BLOCK_S = 1.0
+# 30 ms slices it is five rotations.
+BLOCK_S = 0.7
 
 
 def read(folder, name, default=None):
@@ -42,9 +42,13 @@ def phase(folder, plan):
     parse.ParseError when it was not completed."""
     n = plan.index
     meta = parse.counters(read(folder, f"{n}.meta"))
-    samples = parse.phase_samples(read(folder, f"{n}.ping"), plan.warm,
-                                  plan.count, plan.interval_ms / 1000)
-    before, _, after = read(folder, f"{n}.sched").partition("\n\n")
+    ping, samples, before, after = plan.test("ping"), [], "", ""
+    if ping:
+        samples = parse.phase_samples(
+            read(folder, f"{n}.ping"), ping.warm, ping.count,
+            ping.interval_ms / 1000)
+        before, _, after = read(folder,
+                                f"{n}.ping.sched").partition("\n\n")
     reports = parse.sections(read(folder, f"{n}.guest"))
     reports.update(parse.sections(read(folder, f"{n}.host", "")))
     turns = parse.schedstat_delta(parse.schedstat(before),
@@ -57,7 +61,7 @@ def phase(folder, plan):
         "index": n, "round": plan.round, "mode": plan.mode,
         "base_slice_ns": meta["base_slice_ns"],
         "slice": "default" if plan.slice == "default" else "set",
-        "interval_ms": plan.interval_ms,
+        "interval_ms": ping.interval_ms if ping else None,
         "l1_uptime_s": dict(zip(("entered", "ready", "pinged", "left"),
                                 times)),
         "turns": [{"run_ns": r, "wait_ns": w, "turns": t}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The demo's boot of the lab, with progress for the person who waits."""
+"""A boot of the lab that goes through a plan, with progress for the person who waits."""
 import contextlib
 import os
 import re
@@ -11,10 +11,15 @@ from vblab.util import LabError, die_with_parent
 
 from . import plan as planmod
 
-PROGRESS = re.compile(r"demo phase (\d+) of (\d+): (.*)$")
+PROGRESS = re.compile(r" phase (\d+) of (\d+): (.*)$")
 
-OPTIONS = ["--cpus", "2", "--guests", "1", "--vcpus", "4", "--pin", "stacked",
-           "--net", "1", "--env", f"IRQBALANCE_S={planmod.IRQBALANCE_S}"]
+
+
+def options(vcpus, blk=0):
+    """One guest with its vCPUs on one CPU; all else is on the other."""
+    return ["--cpus", "2", "--guests", "1", "--vcpus", str(vcpus),
+            "--pin", "stacked", "--net", "1", "--blk", str(blk),
+            "--env", f"IRQBALANCE_S={planmod.IRQBALANCE_S}"]
 
 
 def clock(seconds):
@@ -42,7 +47,7 @@ def doctor(lab):
     with _ended(child):
         status = child.wait()
     if status:
-        raise LabError("the demo cannot run here: see what is MISSING above")
+        raise LabError("the lab cannot run here: see what is MISSING above")
 
 
 class Progress:
@@ -65,19 +70,24 @@ class Progress:
                 f"{len(self.phases)}: {text:<38} about {clock(left)} left")
 
 
-def run(lab, here, phases, out, began, extra=(), show=print):
-    """Boot, measure, collect in @out. Returns lab's exit status."""
+def run(lab, here, phases, modes, lab_options, out, began, show=print):
+    """Boot, measure, collect in @out. @modes: text of the scripts' file of
+    modes. Returns lab's exit status."""
     plan_file = os.path.join(out, "plan")
     with open(plan_file, "w") as f:
         f.writelines(p.line() + "\n" for p in phases)
+    modes_file = os.path.join(out, "modes")
+    with open(modes_file, "w") as f:
+        f.write(modes)
     limit = round(2 * planmod.total_seconds(phases)) + 120
-    argv = [lab, "run", *OPTIONS,
-            "--l1", os.path.join(here, "l1", "demo.sh"),
+    argv = [lab, "run",
+            "--l1", os.path.join(here, "l1", "phases.sh"),
             "--add-l1", plan_file + ":/lab/bench/plan",
+            "--add-l1", modes_file + ":/lab/bench/modes",
             "--add-l2", os.path.join(here, "l2", "mode.sh")
             + ":/lab/bench/mode.sh",
             "--timeout", str(limit), "--out", os.path.join(out, "lab"),
-            *extra]
+            *lab_options]
     progress = Progress(phases, began)
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, text=True,
@@ -87,7 +97,7 @@ def run(lab, here, phases, out, began, extra=(), show=print):
             m = PROGRESS.search(line)
             if m:
                 show(progress.line(int(m[1]), m[3]))
-            elif "demo done" not in line:
+            elif "phases done" not in line:
                 show("  " + line.rstrip())
         return child.wait()
 
@@ -95,6 +105,6 @@ def run(lab, here, phases, out, began, extra=(), show=print):
 def find_output(out):
     """The folder that the L1 script has filled, None if there is none."""
     for folder, _, files in os.walk(os.path.join(out, "lab")):
-        if os.path.basename(folder) == "demo" and "machine" in files:
+        if os.path.basename(folder) == "phases" and "machine" in files:
             return folder
     return None

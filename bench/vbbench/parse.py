@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Output of `ping -D -O` (iputils and jping), schedstat, and the modules' debugfs files."""
+"""Output of ping and the other tools, schedstat, and the modules' debugfs files."""
+import json
 import re
 
 REPLY = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from .*icmp_seq=(\d+) .*"
@@ -13,7 +14,9 @@ class ParseError(Exception):
 
 
 def ping(text):
-    """Returns ({sequence number: (time of reply in s, round trip in ms)},
+    """Output of `ping -D -O` (iputils and jping).
+
+    Returns ({sequence number: (time of reply in s, round trip in ms)},
     {sequence number: time at which it was known to be missing}, number sent).
 
     Sequence numbers count from 1 without the wrap at 65536. Duplicates keep
@@ -118,4 +121,70 @@ def counters(text):
             continue
         out[key.rstrip(":")] = int(value) if re.fullmatch(r"-?\d+", value) \
             else value
+    return out
+
+
+DROPPED = re.compile(r"# dropped messages = (\d+)")
+
+
+def sockperf(text):
+    """The log of `sockperf ping-pong --full-log` as [(second of sending,
+    round trip in ms or None)], in the order they were sent. Messages without
+    an answer are only counted there: they come last."""
+    rows = []
+    lost = None
+    for line in text.splitlines():
+        m = DROPPED.search(line)
+        if m:
+            lost = int(m[1])
+            continue
+        fields = line.split(",")
+        if len(fields) == 4 and fields[0].isdigit():
+            sent, received = float(fields[1]), float(fields[2])
+            rows.append((sent, (received - sent) * 1000))
+    if lost is None or not rows:
+        raise ParseError("sockperf: no observations")
+    return rows + [(rows[-1][0], None)] * lost
+
+
+def iperf3(text, warm_s):
+    """Mbit/s of each interval that begins after @warm_s."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise ParseError(f"iperf3: {error}") from None
+    if "error" in data:
+        raise ParseError(f"iperf3: {data['error']}")
+    sums = [i["sum"] for i in data["intervals"]]
+    if not sums:
+        raise ParseError("iperf3: no intervals")
+    # What is left over at the end is a piece of an interval.
+    whole = sums[0]["seconds"] / 2
+    return [s["bits_per_second"] / 1e6 for s in sums
+            if s["start"] >= warm_s - .01 and s["seconds"] >= whole]
+
+
+def fio(text):
+    """Sections as mode.sh prints them -> {queue depth: {"iops", "p50", "p99"
+    (in ms, fio's own), "samples": [(second, ms)]}}."""
+    files = sections(text)
+    try:
+        # Remarks of fio stand before it in the same file.
+        text = files.get("json", "")
+        jobs = json.loads(text[text.find("{"):])["jobs"]
+    except (ValueError, KeyError) as error:
+        raise ParseError(f"fio: {error!r}") from None
+    out = {}
+    for n, job in enumerate(jobs, 1):
+        if job.get("error"):
+            raise ParseError(f"fio: job {job['jobname']}: error "
+                             f"{job['error']}")
+        rows = [line.split(",") for line in
+                files.get(f"fio_clat.{n}.log", "").splitlines()]
+        percentile = job["read"]["clat_ns"].get("percentile", {})
+        out[int(job["jobname"])] = {
+            "iops": job["read"]["iops"],
+            "p50": percentile.get("50.000000", 0) / 1e6,
+            "p99": percentile.get("99.000000", 0) / 1e6,
+            "samples": [(int(r[0]) / 1000, int(r[1]) / 1e6) for r in rows]}
     return out

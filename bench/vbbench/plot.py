@@ -12,10 +12,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 COLOURS = {"idle": "#6b7280", "stock": "#b91c1c", "irqbalance": "#c2710c",
-           "paper": "#6d28d9", "cost": "#0f6ab4"}
+           "paper": "#6d28d9", "cost": "#0f6ab4", "guest-only": "#db2777",
+           "full": "#15803d"}
 TITLES = {"idle": "idle guest", "stock": "stock KVM",
-          "irqbalance": "irqbalance", "paper": "vBalance, policy=paper",
-          "cost": "vBalance, policy=cost"}
+          "irqbalance": "irqbalance", "paper": "vBalance\npolicy=paper",
+          "cost": "vBalance\npolicy=cost", "guest-only": "vBalance\nguest-only",
+          "full": "vBalance\nfull"}
 
 
 def load():
@@ -80,7 +82,7 @@ def draw(demo, samples):
     bottom = next((b for b in (1, .5, .2, .1) if b <= fastest * .9), .05)
     figure, axes = plt.subplots(
         len(rows), len(cols), sharex=True, sharey=True, squeeze=False,
-        figsize=(2.9 * len(cols) + 0.8, 3.0 * len(rows) + 1.1))
+        figsize=(1.9 * len(cols) + 1.2, 3.1 * len(rows) + 1.3))
     for y, row in enumerate(rows):
         for x, mode in enumerate(cols):
             ax = axes[y][x]
@@ -97,7 +99,7 @@ def draw(demo, samples):
             if x == 0:
                 ax.set_ylabel(f"{slice_title(run)}\n\nround trip, ms")
             if y == len(rows) - 1:
-                ax.set_xlabel("measured time, s")
+                ax.set_xlabel("time, s")
     on = demo["ran_on"]
     figure.suptitle(
         "Round trips over time: ping into a guest with 4 busy vCPUs on one "
@@ -105,8 +107,8 @@ def draw(demo, samples):
     figure.text(
         0.012, 0.012,
         f"Logarithmic scale. Dashed: p50. Grey lines: borders of rounds, in "
-        "which the modes take turns. Crosses: lost. The idle guest is "
-        "measured for less time.\nEmulated host: compare the panels, not "
+        "which the modes take turns. Crosses: lost. Time: only what was "
+        "measured, the idle guest for less.\nEmulated host: compare the panels, not "
         f"absolute times. Host {on.get('l1_kernel')}, guest "
         f"{on.get('l2_kernel')}, {qemu(on.get('qemu_l1'))}, "
         f"{on.get('cpus')} CPUs, {on.get('date', '')[:10]}.",
@@ -124,7 +126,7 @@ def panel(ax, run, samples, limits, longest):
     ax.plot(times, rtts, linestyle="none", marker="o", markersize=2.2,
             markeredgewidth=0, color=colour, alpha=0.65)
     if lost:
-        ax.plot(lost, [limits[1] * 0.6] * len(lost), linestyle="none", marker="x",
+        ax.plot(lost, [limits[1] * 0.4] * len(lost), linestyle="none", marker="x",
                 markersize=6, color="black")
     if rtt["p50"] is not None:
         ax.axhline(rtt["p50"], color="black", linewidth=0.9,
@@ -138,9 +140,9 @@ def panel(ax, run, samples, limits, longest):
     ax.set_axisbelow(True)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-    text = f"p50 {number(rtt['p50'])}   p99 {number(rtt['p99'])}"
+    text = f"p50 {number(rtt['p50'])}  p99 {number(rtt['p99'])}"
     if rtt["lost"]:
-        text += f"   lost {rtt['lost']}"
+        text += f"\nlost {rtt['lost']}"
     ax.text(0.98, 0.985, text, transform=ax.transAxes, ha="right", va="top",
             fontsize=9, bbox={"facecolor": "white", "edgecolor": "none",
                               "alpha": 0.85, "pad": 1.5})

@@ -117,8 +117,8 @@ def reading(runs):
             if idle and stock:
                 lines.append(f"  stock      {number(stock / idle)} times the "
                              "idle guest's p50")
-        for name in ("irqbalance", "paper", "cost"):
-            if name not in mode:
+        for name in mode:
+            if name in ("idle", "stock"):
                 continue
             ratios = mode[name].get("ratio_to_stock")
             if not ratios:

@@ -51,11 +51,18 @@ def blocks(samples, length):
             for i in range(count)]
 
 
+def figure(ordered, q):
+    """The q-quantile of a sorted list, or its mean where @q is "mean"."""
+    if q == "mean":
+        return sum(ordered) / len(ordered)
+    return quantile(ordered, q)
+
+
 def ratio(num, den, q):
-    """Ratio of two quantiles; None where it has no value."""
+    """Ratio of two quantiles or means; None where it has no value."""
     if not num or not den:
         return None
-    a, b = quantile(ranked(num), q), quantile(ranked(den), q)
+    a, b = figure(ranked(num), q), figure(ranked(den), q)
     if not math.isfinite(b) or b <= 0:
         return None
     return a / b
@@ -68,14 +75,16 @@ def common_rounds(a, b):
 def resample(a, b, rounds, block, rng, resamples):
     """Pairs of sorted samples, drawn from those of two sides.
 
+    @block: samples in a block, one number or one for each side.
+
     @a, @b: {round: [samples in order of time]}. Round trips that follow
     each other are not independent (several pings wait in the same absence of
     a vCPU), and rounds differ as well. So this draws rounds, the same ones
     for both sides since modes of one round ran next to each other, and in
     each round blocks of @block consecutive samples, both with replacement.
     """
-    def cut(side):
-        return {r: [ranked(b) for b in blocks(side[r], block)]
+    def cut(side, length):
+        return {r: [ranked(b) for b in blocks(side[r], length)]
                 for r in rounds}
 
     def draw(cuts, chosen):
@@ -87,7 +96,8 @@ def resample(a, b, rounds, block, rng, resamples):
         out.sort()
         return out
 
-    a_cut, b_cut = cut(a), cut(b)
+    lengths = block if isinstance(block, tuple) else (block, block)
+    a_cut, b_cut = cut(a, lengths[0]), cut(b, lengths[1])
     for _ in range(resamples):
         chosen = [rng.choice(rounds) for _ in rounds]
         yield draw(a_cut, chosen), draw(b_cut, chosen)
@@ -105,8 +115,8 @@ def middle(values, level):
 
 def bootstrap_ratio(num, den, qs, block, rng=None, resamples=1000,
                     level=0.95):
-    """Interval for the ratio of the q-quantiles of two sets of samples, which
-    resample() describes.
+    """Interval for the ratio of the q-quantiles (or means, where q is "mean")
+    of two sets of samples, which resample() describes.
 
     Returns {q: (ratio, low, high)}, entries None where it has no value.
     """
@@ -117,8 +127,8 @@ def bootstrap_ratio(num, den, qs, block, rng=None, resamples=1000,
     seen = {q: [] for q in qs}
     for a, b in resample(num, den, rounds, block, rng, resamples):
         for q in qs:
-            lower = quantile(b, q)
-            upper = quantile(a, q)
+            lower = figure(b, q)
+            upper = figure(a, q)
             # Lost against lost says nothing about the ratio.
             if math.isfinite(lower) and lower > 0:
                 seen[q].append(upper / lower)

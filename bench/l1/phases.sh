@@ -1,0 +1,188 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Runs in L1 (the emulated KVM host): goes through the phases of a plan
+# (vbbench/plan.py) in one boot. What it leaves in $LAB_OUT/phases for phase N:
+#	N.TEST		what the test printed
+#	N.guest		the guest's report (mode.sh leave)
+#	N.host		debugfs of vbalance_host
+#	N.ping.sched	/proc/TID/schedstat of the vCPU threads, before and after
+#	N.failed	names of the tests that failed
+#	N.meta		"key value" lines
+# shellcheck disable=SC1091
+. /lab/lib.sh
+set -u
+PLAN=/lab/bench/plan
+MODES=/lab/bench/modes
+OUT=$LAB_OUT/phases
+PATH=/lab/bench/tools/bin:$PATH
+MODULE=/lab/vbalance_host.ko
+IP=$(guest_ip 0)
+mkdir -p "$OUT"
+# The vCPUs are on CPU 1: all that measures stays away from it.
+taskset -p 1 $$ >/dev/null
+
+die() { echo "phases.sh: $*" >&2; exit 1; }
+
+mode_sh() { guest 0 "sh /lab/bench/mode.sh $*"; }
+
+schedstats() {
+	for t in $TIDS; do
+		read -r counters < "/proc/$t/schedstat"
+		echo "$t $counters"
+	done
+}
+
+# Files one after the other, each headed by "==> NAME <==".
+host_report() (
+	cd /sys/kernel/debug/vbalance 2>/dev/null &&
+		find host -type f -exec tail -v -n +1 {} +
+)
+
+now() {
+	read -r up rest < /proc/uptime
+	echo "$up"
+}
+
+enter() {	# MODE, as described in plan.py's modes_file()
+	read -r _ host rest <<- EOF
+		$(grep "^$1 " $MODES)
+	EOF
+	if [ "$host" = 1 ]; then
+		insmod $MODULE || {
+			dmesg | tail -5 >&2
+			die "insmod $MODULE failed"
+		}
+	fi
+	mode_sh enter "$rest" || die "mode $1 cannot be entered"
+}
+
+leave() {	# INDEX MODE
+	host_report > "$OUT/$1.host"
+	mode_sh leave > "$OUT/$1.guest"
+	status=$?
+	if grep -q '^vbalance_host ' /proc/modules; then
+		rmmod vbalance_host || die "rmmod vbalance_host failed"
+	fi
+	# 3: some interrupts are still to be put back. They go with the next
+	# packet.
+	tries=0
+	while [ $status = 3 ]; do
+		tries=$((tries + 1))
+		[ $tries -le 20 ] || die "interrupts stay elsewhere after $2"
+		jping "$IP" 15 10000 1 > /dev/null
+		mode_sh restore
+		status=$?
+	done
+	[ $status = 0 ] || die "mode $2 cannot be left"
+	echo "restore_tries $tries" >> "$OUT/$1.meta"
+}
+
+tcp() {	# SECONDS BYTES [WORD...]
+	seconds=$1 size=$2 port=$((5201 + tcp_tests))
+	shift 2
+	tcp_tests=$((tcp_tests + 1))
+	timeout $((seconds + 60)) iperf3 -c "$IP" -p $port -t "$seconds" \
+		-l "$size" -i 0.25 -J "$@"
+}
+
+# What the tools print goes to files, and so does a failure: the figure is then
+# missing, and the next test is run.
+run_test() {	# FILE KIND ARG...
+	file=$1 kind=$2
+	shift 2
+	case $kind in
+	ping)	# INTERVAL_US PINGS SEED
+		schedstats > "$file.sched"
+		jping "$IP" "$2" "$1" "$3" > "$file" || die "jping failed"
+		echo >> "$file.sched"
+		schedstats >> "$file.sched"
+		;;
+	udp)	# SECONDS BYTES; a reply that is lost would stop it until its end
+		timeout $(($1 + 60)) sockperf ping-pong -i "$IP" -t "$1" \
+			-m "$2" --full-rtt --full-log "$file" > "$file.log" 2>&1
+		;;
+	tcp-in)	# SECONDS BYTES
+		tcp "$@" > "$file" 2> "$file.log"
+		;;
+	tcp-out)
+		tcp "$@" -R > "$file" 2> "$file.log"
+		;;
+	fio)	# SECONDS DEPTH...
+		mode_sh fio "$@" > "$file" 2> "$file.log"
+		;;
+	*)
+		die "unknown test $kind"
+		;;
+	esac
+}
+
+# As many for TCP as a phase needs.
+servers() {
+	grep -q -E ' (udp|tcp)' $PLAN || return 0
+	most=$(awk '{ n = gsub(/ tcp-/, "&"); if (n > m) m = n }
+		END { print m + 0 }' $PLAN)
+	mode_sh servers "$most" || die "the guest's servers cannot be started"
+}
+
+phase() {	# INDEX ROUND SLICE MODE TEST...
+	case $3 in
+	default) slice=$DEFAULT name=default ;;
+	*) slice=$3 name="$(($3 / 1000000)) ms" ;;
+	esac
+	index=$1 mode=$4 tcp_tests=0
+	progress "phase $1 of $TOTAL: round $2, slice $name, $4"
+	t0=$(now)
+	set_slice "$slice" || die "cannot set base_slice_ns to $slice"
+	enter "$mode"
+	t1=$(now)
+	shift 4
+	for test; do
+		# As Tool.name in plan.py. Ping's numbers are no part of it.
+		case $test in
+		ping:*) name=ping ;;
+		*) name=$(echo "$test" | cut -d : -f 1,3- | tr : -) ;;
+		esac
+		# shellcheck disable=SC2046
+		run_test "$OUT/$index.$name" $(echo "$test" | tr : ' ') || {
+			progress "phase $index: $name failed ($?)"
+			echo "$name" >> "$OUT/$index.failed"
+			servers
+		}
+	done
+	t2=$(now)
+	echo "base_slice_ns $(get_slice)" > "$OUT/$index.meta"
+	leave "$index" "$mode"
+	echo "uptime $t0 $t1 $t2 $(now)" >> "$OUT/$index.meta"
+}
+
+# Better now than after a minute.
+if grep -q ' module' $MODES; then
+	[ -e $MODULE ] || die "$MODULE is missing: was it built?"
+	guest 0 'test -e /lab/vbalance_guest.ko' ||
+		die "/lab/vbalance_guest.ko is missing in the guest: was it built?"
+fi
+if grep -q ' irqbalance' $MODES; then
+	guest 0 'command -v irqbalance >/dev/null' ||
+		die "irqbalance is missing in the guest"
+fi
+
+servers
+
+TIDS=$(vcpu_tids 0)
+DEFAULT=$(get_slice)
+TOTAL=$(wc -l < $PLAN)
+{
+	echo "default_slice_ns $DEFAULT"
+	echo "l1_kernel $(uname -r)"
+	echo "l2_kernel $(guest 0 uname -r)"
+	echo "qemu_l2 $(qemu-system-x86_64 --version | head -n 1)"
+	echo "irqbalance $(guest 0 'irqbalance --version 2>&1 | head -n 1')"
+	echo "l1_clocksource $(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
+} > "$OUT/machine"
+
+# The plan is read on another descriptor: nothing in a phase may eat it.
+while read -r line <&3; do
+	# shellcheck disable=SC2086
+	phase $line
+done 3< $PLAN
+progress "phases done"
