@@ -12,7 +12,7 @@ help:
 	@echo "make install        install both modules for that kernel (as root)"
 	@echo "make uninstall      remove them again"
 	@echo "make demo           stock, irqbalance and what vBalance can do side by side, in an emulated host"
-	@echo "make bench          latency, request/response, bulk and block I/O of every mode (an hour)"
+	@echo "make bench          latency, request/response, bulk and block I/O of every mode (over an hour)"
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make test           unit tests, then the lab tests"
 	@echo "make unit           unit tests only (no root, no lab)"
