@@ -138,11 +138,15 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                        metavar="NAMES", help="programs from Debian for "
                        f"{where}, in /lab/bin: {', '.join(toolsroot.PROGRAMS)}; "
                        "separated by commas")
-    g.add_argument("--env", type=_assignment, action="append", default=[],
-                   metavar="NAME=VALUE", help="environment of the scripts")
+    add_env_option(g, "environment of the scripts")
     g.add_argument("--keep-going", action="store_true",
                    help="leave out modules and programs that do not "
                         "compile")
+
+
+def add_env_option(p: argparse._ActionsContainer, text: str) -> None:
+    p.add_argument("--env", type=_assignment, action="append", default=[],
+                   metavar="NAME=VALUE", help=text)
 
 
 def add_run_options(p: argparse.ArgumentParser) -> None:
