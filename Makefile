@@ -15,6 +15,7 @@ help:
 	@echo "make bench          latency, request/response, bulk and block I/O of every mode (over an hour)"
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make test           unit tests, then the lab tests"
+	@echo "make test-long      the soak for ten minutes instead of one"
 	@echo "make unit           unit tests only (no root, no lab)"
 	@echo "make model          only the model of the redirection protocol"
 	@echo "make clean          remove what was built here"
@@ -63,6 +64,9 @@ unit:
 test: python
 	lab/lab test
 
+test-long: python
+	lab/lab test --filter '^soak$$' --env SOAK_SECONDS=600
+
 clean:
 	rm -rf selftests/unit/build selftests/model/build bench/out
 	find . -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
@@ -70,4 +74,4 @@ clean:
 		-o -name Module.symvers | xargs rm -f
 
 .PHONY: all help modules install uninstall python demo bench hookcost unit \
-	model test clean
+	model test test-long clean

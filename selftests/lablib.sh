@@ -66,7 +66,38 @@ vcpus_on() {	# N MASK...: vCPU i on the CPUs of mask i, again from the first
 }
 
 guest_log_clean() {	# N
-	guest "$1" "dmesg | grep -E 'WARNING: CPU|nobody cared|virtio.*(timeout|reset)'" \
+	guest "$1" "dmesg | grep -E 'WARNING: CPU|nobody cared|virtio.*(timeout|reset)|I/O error|blocked for more than|NETDEV WATCHDOG'" \
 		</dev/null > "$KTAP_TMP/bad"
 	equal "nothing bad in guest $1's log" "$(cat "$KTAP_TMP/bad")" ""
+}
+
+# ---- counters of redirection, of guest 0 ----
+
+host_count() { stat_of "$(vm_dir 0)/registration" "$1"; }
+# Before the guest registers: the host counts on from there.
+host_base() {
+	base_diverted=$(host_count diverted)
+	base_posted=$(host_count posted)
+}
+# A guest that was just started.
+no_base() { base_diverted=0 base_posted=0; }
+
+# Every bit that the host has set was taken once: both sides count alike.
+balance() {
+	g 0 'for n in host_diverted host_posted served stolen overtaken merged dropped; do
+		echo "$n $(gstat $n)"; done' > "$KTAP_TMP/balance"
+	awk '/^host/ { set += $2; next } { taken += $2 }
+		END { exit set != taken || set == 0 }' "$KTAP_TMP/balance"
+}
+
+# counters_agree NAME: of the registration since the base, with its traffic
+# stopped
+counters_agree() {
+	await 30 balance
+	ok $? "$1: what was set pending was taken, each bit once"
+	sed 's/^/# /' "$KTAP_TMP/balance"
+	equal "$1: the host counts the same bits" \
+		"$(($(host_count diverted) - base_diverted)) $(($(host_count posted) - base_posted))" \
+		"$(g 0 gstat host_diverted) $(g 0 gstat host_posted)"
+	equal "$1: none was stuck" "$(g 0 gstat stuck)" 0
 }

@@ -14,7 +14,6 @@ set -u
 PLAN=/lab/bench/plan
 MODES=/lab/bench/modes
 OUT=$LAB_OUT/phases
-PATH=/lab/bench/tools/bin:$PATH
 MODULE=/lab/vbalance_host.ko
 IP=$(guest_ip 0)
 mkdir -p "$OUT"

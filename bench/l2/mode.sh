@@ -15,7 +15,7 @@
 # The busy threads are stopped between modes: loading and unloading a module
 # waits for every CPU (RCU), which takes seconds on stacked busy vCPUs.
 set -u
-PATH=/lab/bench/tools/bin:/lab/bin:/usr/sbin:/usr/bin:/sbin:/bin
+PATH=/lab/bin:/usr/sbin:/usr/bin:/sbin:/bin
 STATE=/tmp/bench
 MODULE=/lab/vbalance_guest.ko
 

@@ -4,9 +4,7 @@ packages to the user's system."""
 import os
 import subprocess
 
-from vblab import util
-
-from . import debroot
+from vblab import debroot, util
 
 PACKAGES = ("python3-matplotlib", "fonts-dejavu-core")
 PYTHON = "/usr/bin/python3"

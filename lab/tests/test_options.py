@@ -44,10 +44,16 @@ class Options(unittest.TestCase):
             for option in ("--add", "--add-l1", "--add-l2"):
                 self.refused(option, str(Path(d) / "missing"))
 
+    def test_tools(self):
+        o = parse("--tools-l1", "sockperf,iperf3", "--tools-l2", "fio")
+        self.assertEqual((o.tools_l1, o.tools_l2),
+                         (["sockperf", "iperf3"], ["fio"]))
+
     def test_wrong_values(self):
         for words in (("--guests", "-1"), ("--vcpus", "0"), ("--net", "x"),
                       ("--pin", "both"), ("--env", "1A=b"), ("--env", "A"),
-                      ("--allow-log", "("), ("--l1", "/nonexistent")):
+                      ("--allow-log", "("), ("--l1", "/nonexistent"),
+                      ("--tools-l2", "fio,nothing"), ("--tools-l1", "")):
             with self.subTest(words):
                 self.refused(*words)
 

@@ -89,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--filter", metavar="RE", default="",
                    help="only those whose name matches")
     c.add_argument("--list", action="store_true", help="only list them")
+    options.add_env_option(c, "environment of the boots' tests")
     c.add_argument("--jobs", type=options.positive, metavar="N",
                    help="boots side by side (default: one for each CPU, as "
                         "far as there are 5 GB of memory for each)")

@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from . import kernels
+from . import kernels, toolsroot
 from .util import LabError
 
 # Addresses are 10.9.(guest * 8 + device).x, each guest has a console port.
@@ -57,6 +57,15 @@ def _addition(text: str) -> tuple[Path, str]:
         raise argparse.ArgumentTypeError(f"{source} does not exist")
     # Relative to /lab, where all that is ours lives.
     return path.absolute(), os.path.join("/lab", dest or path.absolute().name)
+
+
+def _tools(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in toolsroot.PROGRAMS:
+            raise argparse.ArgumentTypeError(
+                f"{name} is none of {', '.join(toolsroot.PROGRAMS)}")
+    return names
 
 
 def _script(text: str) -> Path:
@@ -124,11 +133,20 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
         g.add_argument(name, type=_addition, action="append", default=[],
                        metavar="SRC[:DEST]", help="file or folder for "
                        f"{where}; DEST is relative to /lab")
-    g.add_argument("--env", type=_assignment, action="append", default=[],
-                   metavar="NAME=VALUE", help="environment of the scripts")
+    for level, where in (("l1", "L1"), ("l2", "the guests")):
+        g.add_argument(f"--tools-{level}", type=_tools, default=[],
+                       metavar="NAMES", help="programs from Debian for "
+                       f"{where}, in /lab/bin: {', '.join(toolsroot.PROGRAMS)}; "
+                       "separated by commas")
+    add_env_option(g, "environment of the scripts")
     g.add_argument("--keep-going", action="store_true",
                    help="leave out modules and programs that do not "
                         "compile")
+
+
+def add_env_option(p: argparse._ActionsContainer, text: str) -> None:
+    p.add_argument("--env", type=_assignment, action="append", default=[],
+                   metavar="NAME=VALUE", help=text)
 
 
 def add_run_options(p: argparse.ArgumentParser) -> None:

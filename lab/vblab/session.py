@@ -16,7 +16,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from . import build, images, kernels, logs, machine, options, paths, root
+from . import (build, images, kernels, logs, machine, options, paths, root,
+               toolsroot)
 from .cpio import Archive
 from .kernels import Kernel
 from .util import Interrupted, LabError, say, tail, temp_dir, warn
@@ -86,6 +87,8 @@ def prepare(o: argparse.Namespace) -> Payload:
         build.modules(guest, o.keep_going)
     payload = Payload(tools, host, guest, host_modules, guest_modules,
                       build.programs(tools, o.keep_going))
+    if o.tools_l1 or o.tools_l2:
+        toolsroot.ensure()
     for option, wanted, have, name in (
             ("--host-mod", o.host_mod, payload.host_modules,
              "vbalance_host.ko"),
@@ -129,6 +132,7 @@ def _l2_archive(o: argparse.Namespace, payload: Payload) -> Archive:
         {"LAB_MODULES": " ".join(images.loadable(payload.guest, "l2"))},
         [("GUESTS", str(o.guests)), ("VCPUS", str(o.vcpus)), *o.env]))
     _common(a, payload, payload.guest_modules, o.l2)
+    toolsroot.add(a, o.tools_l2)
     for source, dest in o.add + o.add_l2:
         a.add(source, dest)
     return a
@@ -166,6 +170,7 @@ def _l1_archive(o: argparse.Namespace, payload: Payload, mode: str,
     _common(a, payload, payload.host_modules, o.l1)
     a.file("lab/l2/vmlinuz", payload.guest.image)
     a.file("lab/l2/initrd", *l2_parts)
+    toolsroot.add(a, o.tools_l1)
     for source, dest in o.add + o.add_l1:
         a.add(source, dest)
     return a

@@ -339,6 +339,9 @@ def run(o: argparse.Namespace) -> int:
                 print(f"{b.name}: {t.name}")
         return 0
 
+    for b in boots:
+        b.args += [word for name, value in o.env
+                   for word in ("--env", f"{name}={value}")]
     tally = Tally()
     start = time.monotonic()
     interrupted = False

@@ -7,7 +7,7 @@ the time, and is enough for what is run from them.
 """
 import os
 
-from vblab import apt, paths, root, util
+from . import apt, paths, root, util
 
 RELEASE = "trixie"
 # Bump when folders made by older versions must not be used any more.

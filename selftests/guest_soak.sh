@@ -1,0 +1,311 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Everything at once, for a while: requests, streams and verified block I/O in
+# a guest whose vCPUs share one CPU, while modules, parameters, affinities,
+# CPUs, other load and the guest's own run come and go in a random order. A
+# control phase before has the same without the modules. Runs in the lab's L1.
+#
+#	SOAK_SECONDS	of the phase with the modules (60)
+#	SOAK_SEED	of the order; the test prints the one it takes
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "$0")/ktap.sh"
+# shellcheck source=selftests/lablib.sh
+. "$KTAP_DIR/lablib.sh"
+: "${SOAK_SECONDS:=60}" "${SOAK_SEED:=$(date +%s)}"
+echo "# SOAK_SECONDS=$SOAK_SECONDS SOAK_SEED=$SOAK_SEED"
+PORT=7007
+IP=$(guest_ip 0)
+IP1=$(guest_ip 0 1)
+CPU=/sys/devices/system/cpu
+GUEST_REMAP=/sys/module/vbalance_guest/parameters/remap
+SLICE=$(get_slice)
+
+gstat() { g 0 gstat "$1"; }
+uptime_s() { cut -d . -f 1 /proc/uptime; }
+
+# rnd N: R is one of 0 to N - 1
+state=$SOAK_SEED
+rnd() {
+	state=$(((state * 1103515245 + 12345) & 0x7fffffff))
+	R=$(((state >> 12) % $1))
+}
+
+# ---- what comes and goes ----
+# Each takes its turn; most are left for a while in the state that they made.
+
+note() { echo "# $(uptime_s) s: $*"; }
+
+do_host() {
+	if loaded vbalance_host; then
+		note "host module goes"
+		unload vbalance_host || bad="$bad rmmod-host"
+		rnd 2
+		[ "$R" = 0 ] || return 0
+		usleep 300000
+	fi
+	note "host module comes"
+	load vbalance_host || bad="$bad insmod-host"
+}
+
+guest_loaded() { guest 0 "[ -e $GUEST_REMAP ]" </dev/null; }
+
+# What it counted goes with it.
+guest_unload() {
+	[ "$(gstat stuck)" = 0 ] || bad="$bad stuck"
+	guest 0 'rmmod vbalance_guest' </dev/null || bad="$bad rmmod-guest"
+}
+
+do_guest() {
+	if guest_loaded; then
+		note "guest module goes"
+		guest_unload
+		rnd 2
+		[ "$R" = 0 ] || return 0
+		usleep 300000
+	fi
+	note "guest module comes"
+	guest 0 'insmod /lab/vbalance_guest.ko' </dev/null || bad="$bad insmod-guest"
+}
+
+do_remap() {
+	guest_loaded || return 0
+	rnd 6
+	set -- redirect redirect borrow auto affinity none
+	shift "$R"
+	note "remap=$1"
+	guest 0 "echo $1 > $GUEST_REMAP" </dev/null || bad="$bad remap"
+}
+
+do_affinity() {
+	# shellcheck disable=SC2086 # a list of numbers
+	set -- $NET_IRQS
+	rnd $#
+	shift "$R"
+	rnd 5
+	cpu=$R
+	[ "$cpu" != 4 ] || cpu=0-3
+	note "interrupt $1 on CPU $cpu"
+	# A CPU that is offline is refused.
+	guest 0 "echo $cpu > /proc/irq/$1/smp_affinity_list" </dev/null 2>/dev/null
+}
+
+offline=
+do_cpu() {
+	if [ "$offline" ]; then
+		note "CPU $offline comes"
+		# Who had to leave it does not come back.
+		guest 0 "echo 1 > $CPU/cpu$offline/online && killall burn
+			burn 4 >/dev/null 2>&1 </dev/null &" </dev/null || bad="$bad online"
+		offline=
+	else
+		rnd 3
+		offline=$((R + 1))
+		note "CPU $offline goes"
+		guest 0 "echo 0 > $CPU/cpu$offline/online" </dev/null || bad="$bad offline"
+	fi
+}
+
+hogs=
+do_hog() {
+	rnd 3
+	if [ "$R" = 0 ] && [ "$hogs" ]; then
+		note "hogs go"
+		hogs_stop
+	else
+		note "a hog comes"
+		taskset 2 sh -c 'while :; do :; done' &
+		hogs="$hogs $!"
+		KTAP_KILL="$KTAP_KILL $!"
+	fi
+}
+hogs_stop() {
+	# shellcheck disable=SC2086 # a list of process ids
+	[ -z "$hogs" ] || { kill $hogs; wait $hogs; } 2>/dev/null
+	hogs=
+}
+
+do_pause() {
+	rnd 500
+	note "the guest is paused"
+	kill -STOP "$(guest_pid 0)"
+	usleep $((R * 1000))
+	kill -CONT "$(guest_pid 0)"
+}
+
+balancing=
+do_irqbalance() {
+	if [ "$balancing" ]; then
+		note "irqbalance goes"
+		guest 0 'killall irqbalance' </dev/null
+		balancing=
+	else
+		note "irqbalance comes"
+		guest 0 'irqbalance --foreground -t 1 >/dev/null 2>&1 </dev/null &' </dev/null
+		balancing=1
+	fi
+}
+
+do_slice() {
+	rnd 2
+	slice=$SLICE
+	[ "$R" = 0 ] || slice=30000000
+	note "slice $slice"
+	set_slice $slice
+}
+
+# disturb SECONDS NAME...: each in turn, every round in another order
+disturb() {
+	until=$(($(uptime_s) + $1))
+	shift
+	all="$*"
+	while :; do
+		# shellcheck disable=SC2086 # words
+		set -- $all
+		while [ $# -gt 0 ]; do
+			[ "$(uptime_s)" -lt "$until" ] || return 0
+			rnd $#
+			while [ "$R" -gt 0 ]; do
+				first=$1
+				shift
+				set -- "$@" "$first"
+				R=$((R - 1))
+			done
+			"do_$1"
+			shift
+			rnd 1500
+			usleep $((R * 1000))
+		done
+	done
+}
+
+# The guest and its CPU as they were; the modules are left as they are.
+calm() {
+	hogs_stop
+	set_slice "$SLICE"
+	[ -z "$offline" ] || do_cpu
+	[ -z "$balancing" ] || do_irqbalance
+	for irq in $NET_IRQS; do
+		guest 0 "echo 0-3 > /proc/irq/$irq/smp_affinity_list" </dev/null
+	done
+}
+
+# ---- load ----
+
+disk_requests() { guest 0 "awk '{ print \$1 + \$5 }' /sys/block/vda/stat" </dev/null; }
+disk_more() { [ "$(disk_requests)" -gt $((disk + 50)) ]; }
+fio_ended() { guest 0 '[ -s /tmp/fio.status ]' </dev/null; }
+
+# client NAME COMMAND...
+client() {
+	client=$1
+	shift
+	"$@" > "$KTAP_TMP/$client" 2>&1 </dev/null &
+	echo $! > "$KTAP_TMP/$client.pid"
+	KTAP_KILL="$KTAP_KILL $!"
+}
+# client_end NAME: it has been told to
+client_end() {
+	wait "$(cat "$KTAP_TMP/$1.pid")"
+	ok $? "$phase: $1: $(tail -n 1 "$KTAP_TMP/$1")"
+}
+guest_client() {
+	client "$1" guest 0 "echo \$\$ > /tmp/$1.pid; exec $2"
+}
+
+# TCP's own word for what was lost, or late by far: here and in the guest.
+TIMEOUTS='awk "/^TcpExt:/ && !n { n = split(\$0, name); next }
+	/^TcpExt:/ { split(\$0, value)
+		for (i = 1; i <= n; i++) if (name[i] == \"TCPTimeouts\") print value[i] }" /proc/net/netstat'
+tcp_timeouts() {
+	echo $(($(eval "$TIMEOUTS") + $(guest 0 "$TIMEOUTS" </dev/null)))
+}
+
+# load_on NAME SECONDS: fio ends after these, the rest is stopped by load_off
+load_on() {
+	phase=$1
+	disk=$(disk_requests)
+	# Verification reads what was written shortly before, at random as well.
+	guest 0 "rm -f /tmp/fio.status; {
+		fio --name=soak --filename=/dev/vda --direct=1 --ioengine=libaio \
+			--thread --numjobs=2 --size=$((BLK_SIZE / 2))m \
+			--offset_increment=$((BLK_SIZE / 2))m --rw=randwrite --bs=4k \
+			--iodepth=8 --verify=crc32c --verify_backlog=64 \
+			--verify_fatal=1 --time_based --runtime=$2 \
+			--group_reporting > /tmp/fio 2>&1
+		echo \$? > /tmp/fio.status
+	} >/dev/null 2>&1 </dev/null &" </dev/null
+	await 300 disk_more
+	ok $? "$phase: block I/O has begun"
+	client ask-one stream ask "$IP" $PORT 1
+	client ask-many stream ask "$IP" $PORT 16
+	client send-in stream send "$IP1" $PORT
+	guest_client guest-ask "stream ask ${IP%.*}.1 $PORT 4"
+	guest_client send-out "stream send ${IP1%.*}.1 $PORT"
+	await 120 guest 0 '[ -s /tmp/send-out.pid ]' </dev/null
+	guest 0 'burn 4 >/dev/null 2>&1 </dev/null &' </dev/null
+	timeouts=$(tcp_timeouts)
+}
+
+# Sets TIMED_OUT, of TCP.
+load_off() {
+	await $((SOAK_SECONDS + 600)) fio_ended
+	guest 0 'cat /tmp/fio' </dev/null > "$KTAP_TMP/fio"
+	equal "$phase: block I/O: fio finds no error" \
+		"$(guest 0 'cat /tmp/fio.status' </dev/null) $(grep -c 'err= 0' "$KTAP_TMP/fio")" "0 1"
+	sed -n 's/^ *issued rwts/# fio: &/p' "$KTAP_TMP/fio"
+	awk -F '[=,]' '/issued rwts/ { good = $2 > 0 && $3 > 0 } END { exit !good }' "$KTAP_TMP/fio"
+	ok $? "$phase: block I/O: it wrote and read back"
+	TIMED_OUT=$(($(tcp_timeouts) - timeouts))
+	for c in ask-one ask-many send-in; do
+		kill "$(cat "$KTAP_TMP/$c.pid")"
+	done
+	guest 0 'kill $(cat /tmp/guest-ask.pid /tmp/send-out.pid)' </dev/null
+	for c in ask-one ask-many guest-ask send-in send-out; do
+		client_end "$c"
+	done
+	guest 0 'killall burn' </dev/null
+	echo "# $phase: $TIMED_OUT TCP time-outs"
+}
+
+unload vbalance_host
+guest_start 0
+check "the guest is up" guest_wait 0
+stream serve $PORT > /dev/null 2>&1 &
+KTAP_KILL="$KTAP_KILL $!"
+guest 0 "stream serve $PORT >/dev/null 2>&1 </dev/null &" </dev/null
+NET_IRQS=$(guest 0 "sed -n 's/^ *\([0-9]*\):.*virtio[0-9]*-\(input\|output\).*/\1/p' /proc/interrupts" </dev/null)
+bad=
+
+# ---- control ----
+control=$((SOAK_SECONDS / 3 + 1))
+load_on "control" $control
+disturb $control affinity cpu hog pause irqbalance slice
+calm
+load_off
+control_timeouts=$TIMED_OUT
+equal "control: what was asked of the guest was done" "$bad" ""
+
+# ---- soak ----
+load_on "soak" "$SOAK_SECONDS"
+do_host
+do_guest
+disturb "$SOAK_SECONDS" host guest remap affinity cpu hog pause irqbalance slice
+calm
+equal "soak: what was asked of modules and guest was done, and nothing was stuck" "$bad" ""
+# The last registration: what is counted in it must agree.
+loaded vbalance_host || load vbalance_host
+! guest_loaded || guest_unload
+host_base
+diverts() { [ "$(host_count diverted)" -gt $((base_diverted + 50)) ]; }
+guest 0 'insmod /lab/vbalance_guest.ko' </dev/null
+check "soak: after it all interrupts are redirected" await 120 diverts
+load_off
+counters_agree "soak"
+[ "$TIMED_OUT" -le $((control_timeouts * 3)) ]
+ok $? "TCP: $TIMED_OUT time-outs, $control_timeouts in a third of the time without the modules"
+guest 0 'rmmod vbalance_guest' </dev/null
+ok $? "the module unloads"
+guest_log_clean 0
+guest_stop 0
+unload vbalance_host
+ktap_end
