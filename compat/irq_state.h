@@ -24,6 +24,15 @@ static inline void vb_irq_clear_inprogress(struct irq_desc *desc)
 	vb_irq_state(desc) &= ~IRQD_IRQ_INPROGRESS;
 }
 
+/*
+ * As handle_edge_irq() does with one that comes while it is disabled: it is
+ * sent again when it is enabled. IRQS_PENDING of kernel/irq/internals.h.
+ */
+static inline void vb_irq_keep(struct irq_desc *desc)
+{
+	desc->core_internal_state__do_not_mess_with_it |= 0x200;
+}
+
 /* As unmask_irq() of kernel/irq/chip.c. */
 static inline void vb_irq_unmask(struct irq_desc *desc)
 {

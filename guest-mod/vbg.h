@@ -107,7 +107,7 @@ int vbg_load_init(void);
 void vbg_load_exit(void);
 bool vbg_load_has_redirect(void);
 bool vbg_leaves_soon(const struct vbg_cpu *c, u64 now);
-void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns);
+void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns, bool work);
 u64 vbg_stolen_ns(int cpu);
 u64 vbg_busy_ns(u64 since, u64 now, u64 stolen_since, u64 stolen_now);
 
@@ -224,6 +224,7 @@ struct vbg_irq {
 	bool shared;		/* one vector for all queues of the device */
 	/* Redirection: under desc->lock, or before it is seen. */
 	int key_nr;		/* 0 .. VB_MAX_KEYS - 1, -1: none */
+	bool fresh;		/* not looked at yet; under vbg_irqs_mutex */
 	bool known;		/* the two below are right */
 	bool remapped;		/* by an interrupt remapping unit */
 	bool logical;		/* destination mode */

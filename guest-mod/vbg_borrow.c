@@ -20,6 +20,7 @@
 #include "../compat/hrtimer.h"
 #include "../core/borrow.h"
 #include "vbg.h"
+#include "vbg_policy.h"
 
 struct vbg_borrow {
 	struct hrtimer timer;
@@ -69,9 +70,10 @@ static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
 	for (n = 0; n < t->nr; n++) {
 		struct vbg_irq *i = t->irqs[n];
 
+		if (!i->handler || !vbg_owner_is_away(i, me))
+			continue;
 		active = vbg_is_active(i, now);
-		if (!i->handler || (!active && !full) ||
-		    !vbg_owner_is_away(i, me))
+		if (!active && !full)
 			continue;
 		away |= active;
 		if (!vbg_serve(i, VBG_SERVE_BORROW)) {
@@ -124,7 +126,8 @@ void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now)
 	enum vbg_mode mode = vbg_mode();
 
 	/* Whoever comes after us has more time. */
-	if (now < b->next_look || vbg_leaves_soon(c, now) || !t || !t->nr ||
+	if (now < b->next_look || vbg_leaves_soon(c, now) ||
+	    vbg_policy_isolated(me) || !t || !t->nr ||
 	    (mode != VBG_MODE_BORROW && mode != VBG_MODE_REDIRECT) ||
 	    !vbg_have_source())
 		return;

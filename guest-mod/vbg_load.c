@@ -127,6 +127,9 @@ static u64 vbg_service_ns(const struct vbg_cpu *c)
  */
 bool vbg_leaves_soon(const struct vbg_cpu *c, u64 now)
 {
+	/* It has just been woken: a stay begins. */
+	if (READ_ONCE(c->idle))
+		return false;
 	return vb_stay_is_short(c->on_mean, vbg_busy_ns(c->back_since, now,
 							0, 0),
 				vbg_service_ns(c));
@@ -137,9 +140,10 @@ bool vbg_leaves_soon(const struct vbg_cpu *c, u64 now)
  * @c: this CPU
  * @i: interrupt, in progress here
  * @ns: how long
+ * @work: it had something to do
  * Context: interrupts off.
  */
-void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns)
+void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns, bool work)
 {
 	u64 now = local_clock();
 
@@ -149,7 +153,8 @@ void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns)
 	vbg_add_load(&c->load, &c->load_long, now, ns);
 	i->hard_ns += ns;
 	vbg_add_load(&i->load, &i->load_long, now, ns);
-	vb_decay_add(&i->arrivals, VB_DECAY_SHORT, now, 1);
+	if (work)
+		vb_decay_add(&i->arrivals, VB_DECAY_SHORT, now, 1);
 }
 
 /* Hard interrupt context, at the start of an interrupt. */
@@ -318,8 +323,12 @@ static void vbg_redirect_irq_exit(void *data, int vector)
 /* State 0 polls (idle=poll, haltpoll): it wants its CPU like any busy loop. */
 static void vbg_cpu_idle(void *data, unsigned int state, unsigned int cpu)
 {
-	WRITE_ONCE(per_cpu(vbg_cpus, cpu).idle,
-		   state != PWR_EVENT_EXIT && state);
+	struct vbg_cpu *c = &per_cpu(vbg_cpus, cpu);
+
+	/* Whoever slept begins a new stay, as the host sees it. */
+	if (state == PWR_EVENT_EXIT && c->idle && c->back_since)
+		WRITE_ONCE(c->back_since, local_clock());
+	WRITE_ONCE(c->idle, state != PWR_EVENT_EXIT && state);
 }
 
 static struct {

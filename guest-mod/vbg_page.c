@@ -14,6 +14,7 @@
 #include <linux/delay.h>
 #include <linux/io.h>
 #include <linux/jiffies.h>
+#include <linux/kprobes.h>
 #include <linux/kvm_para.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
@@ -417,6 +418,42 @@ static int vbg_panic(struct notifier_block *nb, unsigned long event, void *d)
 
 static struct notifier_block vbg_panic_nb = { .notifier_call = vbg_panic };
 
+/*
+ * A crash kernel starts before the notifiers are called. It must not meet our
+ * keys: the host would redirect its interrupts, and nobody would serve them.
+ */
+static int vbg_crash(struct kprobe *p, struct pt_regs *regs)
+{
+	vbg_page_goodbye();
+	return 0;
+}
+
+static struct kprobe vbg_crash_kp;
+
+static void vbg_crash_init(void)
+{
+	int err;
+
+	vbg_crash_kp = (struct kprobe) {
+		.symbol_name = "machine_crash_shutdown",
+		.pre_handler = vbg_crash,
+	};
+	err = register_kprobe(&vbg_crash_kp);
+	/* A kernel without kexec has no such function, and needs none. */
+	if (err && err != -ENOENT)
+		pr_warn("no probe on %s (error %d): unload before a kdump\n",
+			"machine_crash_shutdown", err);
+	if (err)
+		vbg_crash_kp.symbol_name = NULL;
+}
+
+static void vbg_crash_exit(void)
+{
+	if (vbg_crash_kp.symbol_name)
+		unregister_kprobe(&vbg_crash_kp);
+	vbg_crash_kp.symbol_name = NULL;
+}
+
 int vbg_page_init(void)
 {
 	int err;
@@ -429,6 +466,7 @@ int vbg_page_init(void)
 					     &vbg_panic_nb);
 	if (err)
 		goto err_reboot;
+	vbg_crash_init();
 	return 0;
 
 err_reboot:
@@ -457,6 +495,7 @@ void vbg_page_exit(void)
 	struct vbg_area *a = vbg_area;
 
 	vbg_redirect_stop();
+	vbg_crash_exit();
 	atomic_notifier_chain_unregister(&panic_notifier_list, &vbg_panic_nb);
 	unregister_reboot_notifier(&vbg_reboot_nb);
 	RCU_INIT_POINTER(vbg_active, NULL);

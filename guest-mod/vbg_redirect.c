@@ -51,6 +51,21 @@ static struct vbg_irq __rcu *vbg_keyed[VB_MAX_KEYS];
 
 static bool vbg_redirect_ready;		/* the tracepoints are on */
 
+/* As if it were an interrupt: NAPI runs behind it. Context: process. */
+static int vbg_sweep_irq(struct vbg_irq *i)
+{
+	int err;
+
+	local_bh_disable();
+	local_irq_disable();
+	rcu_read_lock();
+	err = vbg_serve(i, VBG_SERVE_SWEEP);
+	rcu_read_unlock();
+	local_irq_enable();
+	local_bh_enable();
+	return err;
+}
+
 /* ---- keys ---- */
 
 /**
@@ -64,6 +79,7 @@ void vbg_redirect_adopt(struct vbg_irq *i)
 
 	lockdep_assert_held(&vbg_irqs_mutex);
 	i->key_nr = -1;
+	i->fresh = true;
 	if (!i->handler)
 		return;
 	for (n = 0; n < VB_MAX_KEYS; n++)
@@ -83,6 +99,13 @@ static void vbg_key_store(const struct vbg_irq *i, u64 key)
 		WRITE_ONCE(a->redirect->key[i->key_nr], key);
 }
 
+static void vbg_redirect_unkey(const struct vbg_irq *i)
+{
+	preempt_disable();
+	vbg_key_store(i, 0);
+	preempt_enable();
+}
+
 /**
  * vbg_redirect_forget() - take the key number away again
  * @i: entry that leaves the table
@@ -96,9 +119,7 @@ void vbg_redirect_forget(struct vbg_irq *i)
 	lockdep_assert_held(&vbg_irqs_mutex);
 	if (i->key_nr < 0)
 		return;
-	preempt_disable();
-	vbg_key_store(i, 0);
-	preempt_enable();
+	vbg_redirect_unkey(i);
 	RCU_INIT_POINTER(vbg_keyed[i->key_nr], NULL);
 }
 
@@ -146,8 +167,11 @@ void vbg_redirect_clear(void *data, unsigned int irq, unsigned int vector,
 {
 	struct vbg_irq *i = vbg_irq_find(irq);
 
-	if (i)
-		vbg_key_store(i, 0);
+	if (!i)
+		return;
+	/* The next one with this number need not be the same interrupt. */
+	WRITE_ONCE(i->known, false);
+	vbg_key_store(i, 0);
 }
 
 /* Destination of an MSI as KVM reads it, with 15-bit and x2APIC ids. */
@@ -183,6 +207,7 @@ static void vbg_key_refresh(struct vbg_irq *i, const struct vbg_area *a)
 		return;
 	desc = irq_data_to_desc(d);
 	raw_spin_lock_irqsave(&desc->lock, flags);
+	i->known = false;
 	if (desc->action && desc->action->dev_id == i->dev_id &&
 	    irqd_is_activated(d) && irq_data_get_msi_desc(d)) {
 		i->remapped = vbg_is_remapped(d);
@@ -233,6 +258,10 @@ void vbg_redirect_refresh(void)
 		if (a)
 			vbg_vector_store(a, cpu, vbg_redirect_cpu_ok(cpu) ?
 					 X86_PLATFORM_IPI_VECTOR : 0);
+	for (n = 0; a && n < VB_MAX_KEYS; n++)
+		if (!rcu_access_pointer(vbg_keyed[n]) &&
+		    READ_ONCE(a->redirect->key[n]))
+			WRITE_ONCE(a->redirect->key[n], 0);
 	for (n = 0; t && n < t->nr; n++) {
 		nr_keys = max(nr_keys, t->irqs[n]->key_nr + 1);
 		vbg_key_refresh(t->irqs[n], a);
@@ -241,6 +270,16 @@ void vbg_redirect_refresh(void)
 		WRITE_ONCE(a->redirect->nr_keys, nr_keys);
 	rcu_read_unlock_sched();
 	cpus_read_unlock();
+	/*
+	 * Who had the number before may have left a key behind for a moment:
+	 * what was redirected by that is looked for.
+	 */
+	for (n = 0; t && n < t->nr; n++) {
+		if (!t->irqs[n]->fresh)
+			continue;
+		t->irqs[n]->fresh = false;
+		vbg_sweep_irq(t->irqs[n]);
+	}
 }
 
 /* ---- pending bits ---- */
@@ -252,10 +291,9 @@ void vbg_redirect_refresh(void)
  */
 static DEFINE_PER_CPU(struct hrtimer, vbg_retry_timer);
 
-/* A handler that runs elsewhere, a vCPU that seems to leave, a disabled one. */
+/* A handler that runs elsewhere; a vCPU that seems to leave. */
 #define VBG_RETRY_BUSY_NS	(250 * NSEC_PER_USEC)
 #define VBG_RETRY_LEAVING_NS	NSEC_PER_MSEC
-#define VBG_RETRY_DISABLED_NS	(4 * NSEC_PER_MSEC)
 
 static void vbg_look_again(u64 ns)
 {
@@ -283,10 +321,9 @@ static void vbg_take_bit(struct vbg_area *a, int n, int me,
 	struct vbg_irq *i = rcu_dereference_sched(vbg_keyed[n]);
 	int err = i ? vbg_serve(i, kind) : -ENOENT;
 
-	if (err == -EBUSY || err == -EAGAIN) {
+	if (err == -EBUSY) {
 		vbg_put_back(a, me, n);
-		vbg_look_again(err == -EBUSY ? VBG_RETRY_BUSY_NS :
-					       VBG_RETRY_DISABLED_NS);
+		vbg_look_again(VBG_RETRY_BUSY_NS);
 	} else if (err) {
 		vbg_stat_inc(VBG_S_DROPPED);
 	} else {
@@ -325,7 +362,8 @@ static void vbg_take_slot(struct vbg_area *a, int slot, int me,
 static bool vbg_may_take(struct vbg_area *a, const struct vbg_cpu *c, int slot,
 			 bool own, u64 now)
 {
-	bool mine = own || READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING;
+	bool mine = own || (READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING &&
+			    !vbg_policy_isolated(smp_processor_id()));
 	u64 seen = READ_ONCE(a->seen[slot]);
 
 	if (mine && !vbg_leaves_soon(c, now))
@@ -445,24 +483,10 @@ void vbg_redirect_cpu_off(int cpu)
 
 /* ---- the end ---- */
 
-/* As if it were an interrupt: NAPI runs behind it. */
-static int vbg_sweep_irq(struct vbg_irq *i)
-{
-	int err;
-
-	local_bh_disable();
-	local_irq_disable();
-	rcu_read_lock();
-	err = vbg_serve(i, VBG_SERVE_SWEEP);
-	rcu_read_unlock();
-	local_irq_enable();
-	local_bh_enable();
-	return err;
-}
-
 /**
  * vbg_redirect_last_look() - an interrupt leaves the table
- * @i: its key number has been taken away (vbg_redirect_forget())
+ * @i: its key number has been taken away (vbg_redirect_forget()), and a grace
+ *	period has passed
  *
  * What the host had set for it before is served; its queue may live on for a
  * while (a driver that is being unbound waits for its requests).
@@ -472,6 +496,11 @@ void vbg_redirect_last_look(struct vbg_irq *i)
 {
 	unsigned long end = jiffies + 2 * HZ;
 
+	/*
+	 * Once more: a probe (vbg_redirect_config) that had found it before it
+	 * left has ended since, and may have stored a key.
+	 */
+	vbg_redirect_unkey(i);
 	while (vbg_sweep_irq(i) == -EBUSY && time_before(jiffies, end))
 		usleep_range(200, 500);
 }

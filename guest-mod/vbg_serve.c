@@ -63,9 +63,10 @@ static int vbg_serve_check(const struct vbg_irq *i, struct irq_desc *desc,
 	if (!irqd_is_started(d) ||
 	    (!i->shared && ((const struct virtqueue *)i->dev_id)->reset))
 		return -ENOENT;
-	/* A real interrupt would be kept until it is enabled again. */
-	if (irqd_irq_disabled(d) || irqd_irq_masked(d))
-		return -EAGAIN;
+	if (irqd_irq_disabled(d))
+		return -EALREADY;
+	if (irqd_irq_masked(d))
+		return -EBUSY;
 	if (kind == VBG_SERVE_BORROW && !vbg_queue_signals(i))
 		return -ENODATA;
 	return 0;
@@ -101,7 +102,7 @@ static irqreturn_t vbg_serve_locked(struct vbg_irq *i, struct irq_desc *desc)
  * Context: interrupts off, soft interrupts run after it (hard interrupt, or
  * bottom halves disabled); RCU read side.
  * Return: 0; -EBUSY: its handler runs, or its descriptor is locked: again
- * later; -EAGAIN: it is disabled: much later; -ENODATA: nothing to do; -ENOENT: there is nothing to be served.
+ * later; -ENODATA: nothing to do; -ENOENT: there is nothing to be served.
  */
 int vbg_serve(struct vbg_irq *i, enum vbg_serve_kind kind)
 {
@@ -119,6 +120,12 @@ int vbg_serve(struct vbg_irq *i, enum vbg_serve_kind kind)
 	if (!raw_spin_trylock(&desc->lock))
 		return -EBUSY;
 	err = vbg_serve_check(i, desc, kind);
+	if (err == -EALREADY) {
+		/* Disabled: it comes when it is enabled. */
+		vb_irq_keep(desc);
+		err = 0;
+		goto out_unlock;
+	}
 	if (err)
 		goto out_unlock;
 	start = local_clock();
@@ -130,7 +137,9 @@ int vbg_serve(struct vbg_irq *i, enum vbg_serve_kind kind)
 	if (ret == IRQ_NONE)
 		i->served_idle++;
 	c->last_irq = i->irq;
-	vbg_load_served(c, i, ns);
+	vbg_load_served(c, i, ns, ret != IRQ_NONE);
+	if (kind == VBG_SERVE_BORROW && ret == IRQ_NONE)
+		err = -ENODATA;
 	trace_vb_guest_serve(i->irq, kind, ret != IRQ_NONE, ns);
 out_unlock:
 	raw_spin_unlock(&desc->lock);

@@ -157,7 +157,7 @@ void vbh_note_tsc(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu);
 
 /* ---- delivery of interrupts (vbh_redirect.c) ---- */
 
-void vbh_on_deliver(const struct kvm *kvm, const void *src,
+void vbh_on_deliver(struct kvm *kvm, const void *src,
 		    struct kvm_lapic_irq *irq);
 
 /* ---- registration ---- */

@@ -76,7 +76,7 @@ static void notrace vbh_ftrace_deliver(unsigned long ip,
 				       struct ftrace_ops *op,
 				       struct ftrace_regs *fregs)
 {
-	vbh_on_deliver((const struct kvm *)vb_ftrace_arg(fregs, 0),
+	vbh_on_deliver((struct kvm *)vb_ftrace_arg(fregs, 0),
 		       (const void *)vb_ftrace_arg(fregs, 1),
 		       (struct kvm_lapic_irq *)vb_ftrace_arg(fregs, 2));
 }
@@ -96,7 +96,7 @@ VBH_KPROBE_FN(load, vbh_on_load, struct kvm_vcpu)
 
 static int vbh_kprobe_deliver(struct kprobe *p, struct pt_regs *regs)
 {
-	vbh_on_deliver((const struct kvm *)regs->di, (const void *)regs->si,
+	vbh_on_deliver((struct kvm *)regs->di, (const void *)regs->si,
 		       (struct kvm_lapic_irq *)regs->dx);
 	return 0;
 }

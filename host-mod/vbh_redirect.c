@@ -143,17 +143,6 @@ static void vbh_count_pending(struct vbh_vm *vm, u64 *shared,
 	atomic64_inc((atomic64_t *)shared);
 }
 
-static struct vbh_vcpu *vbh_vcpu_of_slot(const struct vbh_vm *vm, u32 slot)
-{
-	struct vbh_vcpu *v;
-
-	list_for_each_entry_rcu(v, &vm->vcpus, list,
-				rcu_read_lock_sched_held())
-		if (v->slot == slot)
-			return v;
-	return NULL;
-}
-
 /*
  * Set the bit; has what led here changed meanwhile? Then the guest may have
  * stopped looking at that bit before it was set (the interrupt or the vCPU
@@ -180,8 +169,8 @@ static bool vbh_pend(struct vbh_vm *vm, struct vbh_reg *reg,
 	return false;
 }
 
-static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
-			 struct kvm_lapic_irq *irq)
+static void vbh_redirect(struct kvm *kvm, struct vbh_vm *vm,
+			 struct vbh_reg *reg, struct kvm_lapic_irq *irq)
 {
 	struct vbh_vcpu *owner, *target;
 	u64 key, now = rdtsc();
@@ -192,7 +181,8 @@ static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
 	if (n < 0)
 		return;
 	vbh_stat_inc(VBH_S_MSI_MATCHED);
-	owner = vbh_vcpu_of_slot(vm, vb_key_slot(key));
+	/* Slots are KVM's vcpu_idx. */
+	owner = vbh_vcpu_find(kvm_get_vcpu(kvm, vb_key_slot(key)));
 	if (!owner || owner->slot >= reg->layout.nr_slots ||
 	    !vbh_needs_rescue(owner, reg, now) ||
 	    READ_ONCE(reg->hdr->cookie) != reg->layout.cookie)
@@ -203,8 +193,9 @@ static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
 	 * the MSI itself, in the little time that it has left; the vector
 	 * makes it look, should it stay after all.
 	 */
-	if (target || (READ_ONCE(owner->word) & VBH_STATE_MASK) ==
-		      VB_VCPU_RUNNING)
+	if (target || ((READ_ONCE(owner->word) & VBH_STATE_MASK) ==
+		       VB_VCPU_RUNNING &&
+		       owner->apic_id != VBH_APIC_BROADCAST))
 		vector = vbh_vector_of(reg, target ?: owner);
 	if (!vbh_pend(vm, reg, target ?: owner, n, key, vector, !target))
 		vector = 0;
@@ -227,7 +218,7 @@ static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
  * Context: any, mostly with interrupts off (an eventfd is signalled); in
  * KVM_SIGNAL_MSI preemptible, and inside kvm->irq_srcu.
  */
-void vbh_on_deliver(const struct kvm *kvm, const void *src,
+void vbh_on_deliver(struct kvm *kvm, const void *src,
 		    struct kvm_lapic_irq *irq)
 {
 	struct vbh_reg *reg;
@@ -239,6 +230,6 @@ void vbh_on_deliver(const struct kvm *kvm, const void *src,
 	vm = vbh_vm_find(kvm);
 	reg = vm ? rcu_dereference_sched(vm->reg) : NULL;
 	if (reg)
-		vbh_redirect(vm, reg, irq);
+		vbh_redirect(kvm, vm, reg, irq);
 	preempt_enable_notrace();
 }
