@@ -85,4 +85,33 @@ static inline u64 vb_redirect_limit(u64 min, u32 threshold)
 	return limit > VB_REDIRECT_FLOOR_NS ? limit : VB_REDIRECT_FLOOR_NS;
 }
 
+/*
+ * A shorter absence does not end a stay: it is an interrupt of the host or a
+ * kernel thread, not somebody else's time slice.
+ */
+#define VB_ABSENCE_MIN_NS	100000ULL
+
+/**
+ * vb_stay_is_short() - will a vCPU lose its CPU before it has served?
+ * @mean: mean of its stays on a CPU that ended with losing it; 0: not known
+ * @on_for: how long it has been there
+ * @service: how long it takes to serve an interrupt; 0: not known
+ *
+ * All in one unit of time. Time slices make stays alike, so the end of one can
+ * be foreseen. A vCPU that is preempted in NAPI keeps everything that comes
+ * after it waiting for a whole turn (CoINT's interruptability-holder
+ * preemption); the next one to get the CPU has all of its stay before it.
+ * An interrupt that takes longer than half of a stay is not waited with for
+ * more than the other half, and a stay that is twice as long as the mean is of
+ * another kind.
+ */
+static inline bool vb_stay_is_short(u64 mean, u64 on_for, u64 service)
+{
+	if (!mean || !service)
+		return false;
+	if (service > mean / 2)
+		service = mean / 2;
+	return on_for + service > mean && on_for / 2 < mean;
+}
+
 #endif /* _VB_CORE_REDIRECT_H */

@@ -89,6 +89,8 @@ struct vbg_cpu {
 	u64 stolen_clock;		/* which clock that was */
 	u64 back_since;			/* local_clock() */
 	u64 on_mean, off_mean;		/* ns, sliding means */
+	u64 service_ns;			/* to serve an interrupt, the same */
+	u64 last_hard_ns;		/* of a queue's handler, not yet in it */
 	u64 nr_absences;
 	struct vb_decay lost_us2;	/* sum of squared absences, us^2, long */
 
@@ -104,6 +106,7 @@ struct vbg_irq;
 int vbg_load_init(void);
 void vbg_load_exit(void);
 bool vbg_load_has_redirect(void);
+bool vbg_leaves_soon(const struct vbg_cpu *c, u64 now);
 void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns);
 u64 vbg_stolen_ns(int cpu);
 u64 vbg_busy_ns(u64 since, u64 now, u64 stolen_since, u64 stolen_now);
@@ -141,7 +144,7 @@ bool vbg_page_state(int cpu, u32 *state, u64 *episode);
 bool vbg_page_since_ns(int cpu, u64 *ns);
 bool vbg_page_stolen_ns(int cpu, u64 *ns, u64 *clock);
 void vbg_page_check_self(int cpu);
-void vbg_page_publish_load(int cpu, u64 load_ns);
+void vbg_page_publish_load(int cpu, u64 load_ns, u64 service_ns);
 void vbg_page_work(void);
 int vbg_page_status(void);
 int vbg_page_slot(int cpu);

@@ -123,7 +123,8 @@ void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now)
 	struct vbg_borrow *b = this_cpu_ptr(&vbg_borrows);
 	enum vbg_mode mode = vbg_mode();
 
-	if (now < b->next_look || !t || !t->nr ||
+	/* Whoever comes after us has more time. */
+	if (now < b->next_look || vbg_leaves_soon(c, now) || !t || !t->nr ||
 	    (mode != VBG_MODE_BORROW && mode != VBG_MODE_REDIRECT) ||
 	    !vbg_have_source())
 		return;

@@ -27,16 +27,11 @@
 #include <trace/events/power.h>
 #include <asm/trace/irq_vectors.h>
 
+#include "../core/redirect.h"
 #include "vbg.h"
 #include "vbg_trace.h"
 
 DEFINE_PER_CPU(struct vbg_cpu, vbg_cpus);
-
-/*
- * What counts as an absence: below that it is an interrupt of the host, not
- * another thread that had the CPU.
- */
-#define VBG_ABSENCE_MIN_NS	100000
 
 /*
  * @clock says which clock it is: steal time's, or the one of the present
@@ -99,7 +94,7 @@ static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 		c->back_since = now;
 		return;
 	}
-	if (away < VBG_ABSENCE_MIN_NS || away > NSEC_PER_SEC * 60)
+	if (away < VB_ABSENCE_MIN_NS || away > NSEC_PER_SEC * 60)
 		return;
 	stayed = vbg_busy_ns(c->back_since, now, 0, away);
 	c->off_mean = vbg_slide(c->off_mean, away);
@@ -109,6 +104,32 @@ static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 	us = div_u64(away, 1000);
 	vb_decay_add(&c->lost_us2, VB_DECAY_LONG, now, us * us);
 	trace_vb_guest_back(cpu, away, stayed);
+}
+
+/* An interrupt of a queue and the soft interrupt behind it are over. */
+static void vbg_note_service(struct vbg_cpu *c, u64 soft_ns)
+{
+	c->service_ns = vbg_slide(c->service_ns, soft_ns + c->last_hard_ns);
+	c->last_hard_ns = 0;
+}
+
+/* Half of them take longer than the mean: twice that. */
+static u64 vbg_service_ns(const struct vbg_cpu *c)
+{
+	return 2 * c->service_ns;
+}
+
+/**
+ * vbg_leaves_soon() - will this CPU be lost before an interrupt is served?
+ * @c: this CPU
+ * @now: local_clock()
+ * Context: interrupts off. A guess; see vb_stay_is_short().
+ */
+bool vbg_leaves_soon(const struct vbg_cpu *c, u64 now)
+{
+	return vb_stay_is_short(c->on_mean, vbg_busy_ns(c->back_since, now,
+							0, 0),
+				vbg_service_ns(c));
 }
 
 /**
@@ -124,6 +145,7 @@ void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns)
 
 	c->hard_ns += ns;
 	c->served_ns += ns;
+	c->last_hard_ns = ns;
 	vbg_add_load(&c->load, &c->load_long, now, ns);
 	i->hard_ns += ns;
 	vbg_add_load(&i->load, &i->load_long, now, ns);
@@ -200,6 +222,7 @@ static void vbg_irq_exit(void *data, int irq, struct irqaction *action,
 
 	if (i) {
 		i->hard_ns += ns;
+		this_cpu_ptr(&vbg_cpus)->last_hard_ns = ns;
 		vbg_add_load(&i->load, &i->load_long, now, ns);
 	}
 }
@@ -242,13 +265,16 @@ static void vbg_softirq_exit(void *data, unsigned int vec)
 	vbg_add_load(&c->load, &c->load_long, now, ns);
 	i = vbg_is_io_softirq(vec) && c->last_irq ?
 	    vbg_irq_find(c->last_irq) : NULL;
+	if (i)
+		vbg_note_service(c, ns);
 	if (i) {
 		/* Can run while the hard interrupt is elsewhere already. */
 		atomic64_add(ns, &i->soft_ns);
 		vbg_add_load(&i->load, &i->load_long, now, ns);
 	}
 	local_irq_restore(flags);
-	vbg_page_publish_load(cpu, vbg_cpu_load_ns(cpu, now));
+	vbg_page_publish_load(cpu, vbg_cpu_load_ns(cpu, now),
+			      vbg_service_ns(c));
 }
 
 /*

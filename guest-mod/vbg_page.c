@@ -123,13 +123,15 @@ bool vbg_page_stolen_ns(int cpu, u64 *ns, u64 *clock)
 	return true;
 }
 
-void vbg_page_publish_load(int cpu, u64 load_ns)
+void vbg_page_publish_load(int cpu, u64 load_ns, u64 service_ns)
 {
 	struct vbg_area *a = rcu_dereference_sched(vbg_active);
 	int slot = a ? READ_ONCE(a->slot[cpu]) : -1;
 
-	if (slot >= 0)
-		WRITE_ONCE(a->guest[slot].irq_load_ns, load_ns);
+	if (slot < 0)
+		return;
+	WRITE_ONCE(a->guest[slot].irq_load_ns, load_ns);
+	WRITE_ONCE(a->guest[slot].service_ns, min_t(u64, service_ns, U32_MAX));
 }
 
 static void vbg_page_dead(const struct vbg_area *a, enum vbg_stat why)

@@ -246,13 +246,22 @@ void vbg_redirect_refresh(void)
 /* ---- pending bits ---- */
 
 /*
- * Looks again for what was put back: an idle vCPU has no tick. All that it
- * does is to interrupt: the look comes with that (local_timer_entry), and
- * starts it again if it has to put back again.
+ * Looks again for what was left: an idle vCPU has no tick. All that it does is
+ * to interrupt: the look comes with that (local_timer_entry), and starts it
+ * again if it has to leave something again.
  */
 static DEFINE_PER_CPU(struct hrtimer, vbg_retry_timer);
 
-#define VBG_RETRY_NS	(250 * NSEC_PER_USEC)
+/* A handler that runs elsewhere, a vCPU that seems to leave, a disabled one. */
+#define VBG_RETRY_BUSY_NS	(250 * NSEC_PER_USEC)
+#define VBG_RETRY_LEAVING_NS	NSEC_PER_MSEC
+#define VBG_RETRY_DISABLED_NS	(4 * NSEC_PER_MSEC)
+
+static void vbg_look_again(u64 ns)
+{
+	hrtimer_start(this_cpu_ptr(&vbg_retry_timer), ns_to_ktime(ns),
+		      HRTIMER_MODE_REL_PINNED_HARD);
+}
 
 static enum hrtimer_restart vbg_retry_fn(struct hrtimer *timer)
 {
@@ -262,8 +271,6 @@ static enum hrtimer_restart vbg_retry_fn(struct hrtimer *timer)
 /* Again later, by us: the bit, then the slot's. */
 static void vbg_put_back(struct vbg_area *a, int slot, int n)
 {
-	hrtimer_start(this_cpu_ptr(&vbg_retry_timer),
-		      ns_to_ktime(VBG_RETRY_NS), HRTIMER_MODE_REL_PINNED_HARD);
 	if (test_and_set_bit(n, (unsigned long *)a->pending[slot].bits))
 		vbg_stat_inc(VBG_S_MERGED);
 	set_bit(slot, (unsigned long *)a->redirect->pending_slots);
@@ -276,13 +283,16 @@ static void vbg_take_bit(struct vbg_area *a, int n, int me,
 	struct vbg_irq *i = rcu_dereference_sched(vbg_keyed[n]);
 	int err = i ? vbg_serve(i, kind) : -ENOENT;
 
-	if (err == -EBUSY)
+	if (err == -EBUSY || err == -EAGAIN) {
 		vbg_put_back(a, me, n);
-	else if (err)
+		vbg_look_again(err == -EBUSY ? VBG_RETRY_BUSY_NS :
+					       VBG_RETRY_DISABLED_NS);
+	} else if (err) {
 		vbg_stat_inc(VBG_S_DROPPED);
-	else
+	} else {
 		vbg_stat_inc(kind == VBG_SERVE_OWN ? VBG_S_SERVED :
 						     VBG_S_STOLEN);
+	}
 }
 
 /*
@@ -307,13 +317,22 @@ static void vbg_take_slot(struct vbg_area *a, int slot, int me,
 	}
 }
 
-/* Is it time to take over from a slot that is not ours? */
-static bool vbg_may_steal(struct vbg_area *a, int slot, u64 now)
+/*
+ * Is it for this CPU to take the bits of a slot? Not if whoever comes after it
+ * has more time, or if they belong to another one that runs; but then they
+ * must not wait for ever.
+ */
+static bool vbg_may_take(struct vbg_area *a, const struct vbg_cpu *c, int slot,
+			 bool own, u64 now)
 {
+	bool mine = own || READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING;
 	u64 seen = READ_ONCE(a->seen[slot]);
 
-	if (READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING)
+	if (mine && !vbg_leaves_soon(c, now))
 		return true;
+	/* It may stay after all, or sleep: then nobody comes after us. */
+	if (mine)
+		vbg_look_again(VBG_RETRY_LEAVING_NS);
 	if (!seen || now < seen) {
 		WRITE_ONCE(a->seen[slot], now);
 		return false;
@@ -353,10 +372,9 @@ void vbg_redirect_look(struct vbg_cpu *c, int cpu, u64 now)
 			slot = w * 64 + b;
 			if (slot >= a->nr_slots)
 				break;
-			if (slot == me)
-				vbg_take_slot(a, slot, me, VBG_SERVE_OWN);
-			else if (vbg_may_steal(a, slot, now))
-				vbg_take_slot(a, slot, me, VBG_SERVE_STEAL);
+			if (vbg_may_take(a, c, slot, slot == me, now))
+				vbg_take_slot(a, slot, me, slot == me ?
+					      VBG_SERVE_OWN : VBG_SERVE_STEAL);
 		}
 	}
 }
@@ -545,7 +563,9 @@ const char *vbg_redirect_state(const struct vbg_irq *i)
 		return "remapped";
 	if (i->key_nr < 0)
 		return "no_key";
-	return vbg_redirect_on() ? "key" : "off";
+	if (!vbg_redirect_on())
+		return "off";
+	return i->logical ? "key_logical" : "key";
 }
 
 void vbg_redirect_init(void)

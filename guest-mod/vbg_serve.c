@@ -60,9 +60,12 @@ static int vbg_serve_check(const struct vbg_irq *i, struct irq_desc *desc,
 	if (irqd_irq_inprogress(d))
 		return -EBUSY;
 	/* A queue in reset (virtio's ring reset) has no ring to look at. */
-	if (!irqd_is_started(d) || irqd_irq_disabled(d) || irqd_irq_masked(d) ||
+	if (!irqd_is_started(d) ||
 	    (!i->shared && ((const struct virtqueue *)i->dev_id)->reset))
 		return -ENOENT;
+	/* A real interrupt would be kept until it is enabled again. */
+	if (irqd_irq_disabled(d) || irqd_irq_masked(d))
+		return -EAGAIN;
 	if (kind == VBG_SERVE_BORROW && !vbg_queue_signals(i))
 		return -ENODATA;
 	return 0;
@@ -98,7 +101,7 @@ static irqreturn_t vbg_serve_locked(struct vbg_irq *i, struct irq_desc *desc)
  * Context: interrupts off, soft interrupts run after it (hard interrupt, or
  * bottom halves disabled); RCU read side.
  * Return: 0; -EBUSY: its handler runs, or its descriptor is locked: again
- * later; -ENODATA: nothing to do; -ENOENT: there is nothing to be served.
+ * later; -EAGAIN: it is disabled: much later; -ENODATA: nothing to do; -ENOENT: there is nothing to be served.
  */
 int vbg_serve(struct vbg_irq *i, enum vbg_serve_kind kind)
 {

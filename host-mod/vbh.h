@@ -102,6 +102,8 @@ struct vbh_vcpu {
 	u64 count[VB_NR_VCPU_STATES];	/* entries into each state */
 	u64 cycles[VB_NR_VCPU_STATES];	/* finished stays, host TSC cycles */
 	u64 tsc_ratio, tsc_offset;	/* host to guest, at the last change */
+	u64 stay_since;			/* host TSC: on a CPU since then */
+	u64 stay_mean;			/* of stays that ended by preemption */
 	struct rcu_head rcu;
 } ____cacheline_aligned_in_smp;
 

@@ -2,6 +2,7 @@
 /*
  * Pinning and mapping of a guest's shared area.
  */
+#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -16,8 +17,10 @@
  * Pages that the guest wrote a moment ago are present and writable. What is
  * not (swapped out since, ballooned away) is refused instead of faulted in:
  * a fault could wait for a user-space handler of the VMM for ever, and this
- * work item serves all VMs.
+ * work item serves all VMs. For the same reason it waits for the VMM's
+ * mmap_lock only a moment, not until it gets it.
  */
+#define VBH_PIN_TRIES	20	/* 1 to 2 ms each */
 #define VBH_PIN_FLAGS	(FOLL_WRITE | FOLL_LONGTERM | FOLL_NOFAULT)
 
 /*
@@ -59,6 +62,18 @@ static int vbh_pin_one(unsigned long hva, struct page **page)
 	return -VB_EFAULT;
 }
 
+static bool vbh_mmap_lock(struct mm_struct *mm)
+{
+	int tries;
+
+	for (tries = 0; tries < VBH_PIN_TRIES; tries++) {
+		if (mmap_read_trylock(mm))
+			return true;
+		usleep_range(1000, 2000);
+	}
+	return false;
+}
+
 static int vbh_pin(const struct vbh_request *req, struct page **pages)
 {
 	u32 i = 0, nr = req->layout.nr_pages;
@@ -67,7 +82,7 @@ static int vbh_pin(const struct vbh_request *req, struct page **pages)
 	if (!mmget_not_zero(req->mm))
 		return -VB_EFAULT;
 	kthread_use_mm(req->mm);
-	if (mmap_read_trylock(req->mm)) {
+	if (vbh_mmap_lock(req->mm)) {
 		for (i = 0; i < nr && !err; i++)
 			err = vbh_pin_one(req->hva[i], &pages[i]);
 		mmap_read_unlock(req->mm);

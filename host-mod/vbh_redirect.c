@@ -22,7 +22,10 @@
 #include "vbh_param.h"
 #include "vbh_trace.h"
 
-/* Neither VECTOR nor slot: what an MSI must be to be redirected. */
+/* As a destination it can mean all of them (KVM_CAP_X2APIC_API). */
+#define VBH_APIC_BROADCAST	0xff
+
+/* What an MSI must be to be redirected, apart from being listed. */
 static bool vbh_is_plain_msi(const struct kvm_lapic_irq *irq)
 {
 	return irq->delivery_mode == APIC_DM_FIXED && !irq->shorthand &&
@@ -42,10 +45,33 @@ static u64 vbh_state_for(const struct vbh_vcpu *v, u64 now)
 	return now > since ? now - since : 0;
 }
 
-/* Waits for a CPU, or has been away in the VMM for long. */
-static bool vbh_needs_rescue(const struct vbh_vcpu *v, u64 now)
+static u32 vbh_vector_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
+{
+	u32 vector = READ_ONCE(reg->guest[v->slot].redirect_vector);
+
+	/* Below 16 are no vectors that an APIC would take. */
+	return vector >= 16 && vector < 256 ? vector : 0;
+}
+
+/* Will it have lost its CPU before it is done with an interrupt? */
+static bool vbh_leaves_soon(const struct vbh_vcpu *v,
+			    const struct vbh_reg *reg, u64 now)
+{
+	u64 since = READ_ONCE(v->stay_since);
+	u64 service = (u64)READ_ONCE(reg->guest[v->slot].service_ns) *
+		      tsc_khz / 1000000;
+
+	return vb_stay_is_short(READ_ONCE(v->stay_mean),
+				now > since ? now - since : 0, service);
+}
+
+/* Waits for a CPU, has been away in the VMM for long, or will lose its CPU. */
+static bool vbh_needs_rescue(const struct vbh_vcpu *v,
+			     const struct vbh_reg *reg, u64 now)
 {
 	switch (READ_ONCE(v->word) & VBH_STATE_MASK) {
+	case VB_VCPU_RUNNING:
+		return vbh_leaves_soon(v, reg, now);
 	case VB_VCPU_PREEMPTED:
 		return true;
 	case VB_VCPU_VMM:
@@ -56,24 +82,17 @@ static bool vbh_needs_rescue(const struct vbh_vcpu *v, u64 now)
 	}
 }
 
-static u32 vbh_vector_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
-{
-	u32 vector = READ_ONCE(reg->guest[v->slot].redirect_vector);
-
-	/* Below 16 are no vectors that an APIC would take. */
-	return vector >= 16 && vector < 256 ? vector : 0;
-}
-
 static bool vbh_is_candidate(const struct vbh_vcpu *v,
-			     const struct vbh_reg *reg)
+			     const struct vbh_reg *reg, u64 now)
 {
 	return (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_RUNNING &&
-	       v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v);
+	       v->apic_id != VBH_APIC_BROADCAST && v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v) &&
+	       !vbh_leaves_soon(v, reg, now);
 }
 
 static u64 vbh_load_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
 {
-	return READ_ONCE(reg->guest[v->slot].irq_load_ns);
+	return min(READ_ONCE(reg->guest[v->slot].irq_load_ns), VB_LOAD_MAX);
 }
 
 /*
@@ -89,12 +108,12 @@ static struct vbh_vcpu *vbh_choose(const struct vbh_vm *vm,
 
 	list_for_each_entry_rcu(v, &vm->vcpus, list,
 				rcu_read_lock_sched_held())
-		if (vbh_is_candidate(v, reg))
+		if (vbh_is_candidate(v, reg, now))
 			min = min(min, vbh_load_of(reg, v));
 	limit = vb_redirect_limit(min, READ_ONCE(vbh_threshold));
 	list_for_each_entry_rcu(v, &vm->vcpus, list,
 				rcu_read_lock_sched_held()) {
-		if (!vbh_is_candidate(v, reg) || vbh_load_of(reg, v) > limit)
+		if (!vbh_is_candidate(v, reg, now) || vbh_load_of(reg, v) > limit)
 			continue;
 		age = vbh_state_for(v, now);
 		if (!best || age < best_age) {
@@ -143,25 +162,22 @@ static struct vbh_vcpu *vbh_vcpu_of_slot(const struct vbh_vm *vm, u32 slot)
  * The bit stays in either case: serving once too often is harmless.
  */
 static bool vbh_pend(struct vbh_vm *vm, struct vbh_reg *reg,
-		     const struct vbh_vcpu *v, int n, u64 key, u32 vector)
+		     const struct vbh_vcpu *v, int n, u64 key, u32 vector,
+		     bool posted)
 {
-	if (vbh_set_pending(reg, v->slot, n)) {
-		if (vector)
-			vbh_count_pending(vm, &reg->redirect->nr_diverted,
-					  VBH_VM_DIVERTED);
-		else
-			vbh_count_pending(vm, &reg->redirect->nr_posted,
-					  VBH_VM_POSTED);
-	} else {
+	if (!vbh_set_pending(reg, v->slot, n))
 		atomic64_inc(&vm->count[VBH_VM_COALESCED]);
-	}
+	else if (posted)
+		vbh_count_pending(vm, &reg->redirect->nr_posted, VBH_VM_POSTED);
+	else
+		vbh_count_pending(vm, &reg->redirect->nr_diverted,
+				  VBH_VM_DIVERTED);
 	/* The atomic operations above order these reads after the bit. */
-	if (vector && (READ_ONCE(reg->redirect->key[n]) != key ||
-		       vbh_vector_of(reg, v) != vector)) {
-		atomic64_inc(&vm->count[VBH_VM_RETRACTED]);
-		return false;
-	}
-	return true;
+	if (!vector || (READ_ONCE(reg->redirect->key[n]) == key &&
+			vbh_vector_of(reg, v) == vector))
+		return vector;
+	atomic64_inc(&vm->count[VBH_VM_RETRACTED]);
+	return false;
 }
 
 static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
@@ -169,7 +185,7 @@ static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
 {
 	struct vbh_vcpu *owner, *target;
 	u64 key, now = rdtsc();
-	u32 vector;
+	u32 vector = 0;
 	int n;
 
 	n = vb_key_find(reg->redirect, vbh_msi_key(irq), &key);
@@ -178,19 +194,26 @@ static void vbh_redirect(struct vbh_vm *vm, struct vbh_reg *reg,
 	vbh_stat_inc(VBH_S_MSI_MATCHED);
 	owner = vbh_vcpu_of_slot(vm, vb_key_slot(key));
 	if (!owner || owner->slot >= reg->layout.nr_slots ||
-	    !vbh_needs_rescue(owner, now) ||
+	    !vbh_needs_rescue(owner, reg, now) ||
 	    READ_ONCE(reg->hdr->cookie) != reg->layout.cookie)
 		return;
 	target = vbh_choose(vm, reg, now);
-	vector = target ? vbh_vector_of(reg, target) : 0;
-	if (!vector)
-		target = owner;
+	/*
+	 * Nobody: the bit waits with the owner. One that runs must not take
+	 * the MSI itself, in the little time that it has left; the vector
+	 * makes it look, should it stay after all.
+	 */
+	if (target || (READ_ONCE(owner->word) & VBH_STATE_MASK) ==
+		      VB_VCPU_RUNNING)
+		vector = vbh_vector_of(reg, target ?: owner);
+	if (!vbh_pend(vm, reg, target ?: owner, n, key, vector, !target))
+		vector = 0;
 	trace_vb_host_redirect(vm->pid, n, irq->vector, owner->apic_id,
-			       target->apic_id, vector);
-	if (!vbh_pend(vm, reg, target, n, key, vector) || !vector)
+			       (target ?: owner)->apic_id, vector);
+	if (!vector)
 		return;
 	irq->vector = vector;
-	irq->dest_id = target->apic_id;
+	irq->dest_id = (target ?: owner)->apic_id;
 	irq->dest_mode = APIC_DEST_PHYSICAL;
 	irq->msi_redir_hint = false;
 }

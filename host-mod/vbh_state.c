@@ -16,6 +16,7 @@
 #include <linux/math64.h>
 
 #include "../compat/smm.h"
+#include "../core/redirect.h"
 #include "vbh.h"
 #include "vbh_trace.h"
 
@@ -126,17 +127,42 @@ static bool vbh_was_reset(const struct kvm_vcpu *vcpu)
 	       !(vcpu->arch.hflags & HF_GUEST_MASK) && !vb_vcpu_in_smm(vcpu);
 }
 
+/*
+ * Stays on a CPU, in the guest, the host's kernel or the VMM. One ends when the
+ * CPU is lost for more than a moment, which is known when it is back; sleep
+ * that KVM sees (HLT) begins a new one.
+ */
+static void vbh_note_stay(struct vbh_vcpu *v, u32 from, u64 since, u64 now)
+{
+	u64 stay;
+
+	if (from == VB_VCPU_VMM)
+		return;
+	if (from == VB_VCPU_PREEMPTED) {
+		if (now - since < VB_ABSENCE_MIN_NS * tsc_khz / 1000000)
+			return;
+		stay = since - v->stay_since;
+		if (v->stay_since)
+			WRITE_ONCE(v->stay_mean, v->stay_mean ?
+				   v->stay_mean - v->stay_mean / 8 + stay / 8 :
+				   stay);
+	}
+	WRITE_ONCE(v->stay_since, now);
+}
+
 static __always_inline void vbh_change(struct vbh_vcpu *v,
 				       const struct kvm_vcpu *vcpu, u32 state)
 {
 	u32 word = v->word;
-	u64 now = rdtsc();
+	u64 now = rdtsc(), since = v->changed_tsc;
 	struct vbh_reg *reg;
 
-	v->cycles[word & VBH_STATE_MASK] += now - v->changed_tsc;
+	v->cycles[word & VBH_STATE_MASK] += now - since;
 	v->count[state]++;
 	v->changed_tsc = now;
 	vbh_note_tsc(v, vcpu);
+	if (state == VB_VCPU_RUNNING)
+		vbh_note_stay(v, word & VBH_STATE_MASK, since, now);
 	/*
 	 * The sequence goes up before the area is written: whoever publishes
 	 * for us (vbh_publish_all) and finds the sequence unchanged after its

@@ -186,7 +186,11 @@ struct vb_vcpu_guest {
 	__u32	redirect_vector;	/* vector by which this vCPU is told of
 					 * its pending bits; 0: give it none
 					 */
-	__u32	reserved0;
+	__u32	service_ns;		/* how long it takes to serve an
+					 * interrupt, soft interrupts included;
+					 * 0: not known. One that will lose its
+					 * CPU before that gets none.
+					 */
 	__u64	reserved[14];
 };
 

@@ -199,6 +199,8 @@ static void layout(void)
 		h->nr_pages = VB_MAX_AREA_PAGES;
 		h->host_table_page = 0x10;
 		h->guest_table_page = 0x11;
+		h->redirect_page = 0x12;
+		h->pending_page = 0x14;
 		for (j = 0; j < (int)VB_MAX_AREA_PAGES; j++)
 			h->gfn[j] = (VM_AREA + 0x10000) >> VB_PAGE_SHIFT;
 		/* Was that before the host wrote its part? */

@@ -34,6 +34,7 @@
 #define AREA_END	(VM_AREA + VB_AREA_PAGES(SLOTS) * VB_PAGE_SIZE)
 #define VM_SHOT		0x7800UL
 #define VM_SHOTS	0xf0000UL
+#define VM_CLOCK	0xf8000UL
 
 #define PARAMETERS	"/sys/module/vbalance_host/parameters/"
 
@@ -580,7 +581,7 @@ static const struct {
 	{ "owner preempted, nobody runs: posted",
 	  { PREEMPTED, VMM, VMM, VMM }, 1, POSTED(0) },
 	{ "again before it was taken: posted once",
-	  { PREEMPTED, VMM, VMM, VMM }, 3, POSTED(0) },
+	  { PREEMPTED, VMM, VMM, VMM }, 3, { 0, VECTOR, 0, 0, 2, 1 } },
 	{ "owner preempted, another halted: posted",
 	  { PREEMPTED, HALTED, VMM, VMM }, 1, POSTED(0) },
 	{ "owner and another preempted, the third runs: diverted",
@@ -856,6 +857,7 @@ static void hostile(void)
 			guest[n].redirect_vector =
 				noise() & 1 ? noise() : noise() & 0xff;
 			guest[n].irq_load_ns = noise();
+			guest[n].service_ns = noise();
 		}
 		if (!try(&t, &o)) {
 			good = 0;
@@ -950,13 +952,15 @@ static void *long_ioctls(void *unused)
 	(void)unused;
 	vm_pin(there);
 	real_time(pthread_self(), 1);
-	while (!__atomic_load_n(&hog_stop, __ATOMIC_RELAXED)) {
-		list.head.nmsrs = 255;
-		for (i = 0; i < 255; i++)
-			list.entry[i].index = 0x10;	/* TSC */
-		if (ioctl(m.vcpu[1], KVM_GET_MSRS, &list) != 255)
-			vm_must(-1, "KVM_GET_MSRS");
-	}
+	/* Each of them writes to guest memory, three times. */
+	list.head.nmsrs = 255;
+	for (i = 0; i < 255; i++)
+		list.entry[i] = (struct kvm_msr_entry){
+			.index = 0x11, .data = VM_CLOCK, /* KVM_WALL_CLOCK */
+		};
+	while (!__atomic_load_n(&hog_stop, __ATOMIC_RELAXED))
+		if (ioctl(m.vcpu[1], KVM_SET_MSRS, &list) != 255)
+			vm_must(-1, "KVM_SET_MSRS");
 	return NULL;
 }
 
@@ -1026,7 +1030,7 @@ static void choose(const char *name, __u64 load1, __u64 load2, int must)
 	guest[2].irq_load_ns = load2;
 	/* Both have come last, and both have got it if both may. */
 	for (i = 0; i < 2 * TRIES && !bad && !(seen[1] && seen[2]); i++) {
-		who = choice(i & 1 ? 1 : 1 << (17 + i / 2 % 8), &fresh);
+		who = choice(i & 1 ? 1 : 1 << (19 + i / 2 % 6), &fresh);
 		if (who == -2)
 			continue;
 		steady++;

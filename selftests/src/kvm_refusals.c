@@ -84,6 +84,10 @@ static void headers(struct minivm *m)
 	BAD(m, guest_table_page, 0, -VB_EINVAL);
 	BAD(m, guest_table_page, 1, -VB_EINVAL);
 	BAD(m, guest_table_page, 0xffffffff, -VB_EINVAL);
+	BAD(m, redirect_page, 0, -VB_EINVAL);
+	BAD(m, redirect_page, 0xffffffff, -VB_EINVAL);
+	BAD(m, pending_page, 0, -VB_EINVAL);
+	BAD(m, pending_page, 0xffffffff, -VB_EINVAL);
 	BAD(m, guest_flags, 1, -VB_EINVAL);
 	BAD(m, cookie, 0, -VB_EINVAL);
 	BAD(m, gfn[0], 0, -VB_EINVAL);

@@ -87,7 +87,7 @@ static void test_vcpu_guest(void)
 	static const struct field f[] = {
 		FIELD(vb_vcpu_guest, irq_load_ns, 0x00, 8),
 		FIELD(vb_vcpu_guest, redirect_vector, 0x08, 4),
-		FIELD(vb_vcpu_guest, reserved0, 0x0c, 4),
+		FIELD(vb_vcpu_guest, service_ns, 0x0c, 4),
 		FIELD(vb_vcpu_guest, reserved, 0x10, 112),
 	};
 

@@ -310,9 +310,40 @@ static void test_limit_random(void)
 	}
 }
 
+static void test_stay(void)
+{
+	/* mean, on for, service: short? */
+	static const struct {
+		u64 mean, on_for, service;
+		bool is_short;
+	} c[] = {
+		{ 0, 0, 0, false },
+		{ 0, 5, 5, false },		/* nothing known of stays */
+		{ 100, 99, 0, false },		/* nothing known of service */
+		{ 100, 0, 10, false },
+		{ 100, 90, 10, false },		/* just enough */
+		{ 100, 91, 10, true },
+		{ 100, 100, 1, true },
+		{ 100, 199, 1, true },		/* overdue */
+		{ 100, 200, 1, false },		/* of another kind */
+		{ 100, 1000, 1, false },
+		{ 100, 0, 100, false },		/* service is half at most */
+		{ 100, 50, 1000, false },
+		{ 100, 51, 1000, true },
+		{ ~0ULL, 0, ~0ULL, false },
+		{ ~0ULL, ~0ULL, ~0ULL, false },	/* wraps, and does no harm */
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(c); i++)
+		CHECK_EQ(vb_stay_is_short(c[i].mean, c[i].on_for, c[i].service),
+			 c[i].is_short, "case %u", i);
+}
+
 int main(void)
 {
 	static const struct ktap_test tests[] = {
+		{ "will a stay be long enough", test_stay },
 		{ "keys have the ABI's form", test_make },
 		{ "the slot never matters", test_match_slot },
 		{ "every other field matters", test_match_fields },

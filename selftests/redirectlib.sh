@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh
+# A guest under load whose interrupts are redirected, and what must hold when
+# it is at rest. Sourced after lablib.sh.
+unload vbalance_host
+load vbalance_host
+IP=$(guest_ip 0)
+IP1=$(guest_ip 0 1)
+gstat() { g 0 gstat "$1"; }
+remap() { guest 0 "echo $1 > /sys/module/vbalance_guest/parameters/remap" </dev/null; }
+
+# begin NAME [WORD...]: a guest under load, with extra words for its QEMU
+begin() {
+	name=$1
+	shift
+	guest_start 0 "$@"
+	check "$name: the guest is up" guest_wait 0
+	no_base
+	guest 0 'dd if=/dev/urandom of=/tmp/pattern bs=64k count=4 2>/dev/null' </dev/null
+	guest 0 'burn 4 >/dev/null 2>&1 </dev/null &' </dev/null
+	guest 0 "insmod /lab/vbalance_guest.ko $PARAMS" </dev/null
+	ok $? "$name: the module loads"
+	traffic_start "$IP"
+	traffic_start "$IP1"
+}
+
+# Numbered packets through both devices, and block requests that are verified.
+more() {
+	traffic_select "$IP" && traffic_more "$1" &&
+		traffic_select "$IP1" && traffic_more "$1" &&
+		guest 0 'dd if=/tmp/pattern of=/dev/vda bs=16k oflag=direct &&
+			dd if=/dev/vda bs=16k count=16 iflag=direct | cmp - /tmp/pattern' \
+			</dev/null 2>/dev/null
+}
+
+# Columns $2... of the interrupts whose name matches $1.
+of() {
+	of_match=$1
+	shift
+	g 0 "cols \$GUEST/irqs name $*" | sed -n "s/^$of_match[^ ]* //p"
+}
+
+# One of these interrupts was served by a vCPU that it was not sent to.
+some_served() {
+	more 10
+	[ -n "$(of "$1" served stolen | awk '$1 + $2 > 0')" ]
+}
+
+at_rest() {
+	traffic_select "$IP"
+	traffic_stop "$name: every packet through the first device is answered once"
+	traffic_select "$IP1"
+	traffic_stop "$name: every packet through the second device is answered once"
+	counters_agree "$name"
+}
+
+end() {
+	guest 0 'rmmod vbalance_guest' </dev/null
+	ok $? "$name: the module unloads"
+	guest_log_clean 0
+	guest_stop 0
+}
