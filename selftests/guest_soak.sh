@@ -107,9 +107,12 @@ do_cpu() {
 
 hogs=
 do_hog() {
-	rnd 3
-	if [ "$R" = 0 ] && [ "$hogs" ]; then
-		note "hogs go"
+	# shellcheck disable=SC2086 # a list of process ids
+	set -- $hogs
+	rnd 2
+	# More than two, and it is mostly RCU in the guest that is waited for.
+	if [ $# = 2 ] || { [ $# = 1 ] && [ "$R" = 0 ]; }; then
+		note "$# hogs go"
 		hogs_stop
 	else
 		note "a hog comes"
@@ -126,7 +129,7 @@ hogs_stop() {
 
 do_pause() {
 	rnd 500
-	note "the guest is paused"
+	note "the guest is paused for $R ms"
 	kill -STOP "$(guest_pid 0)"
 	usleep $((R * 1000))
 	kill -CONT "$(guest_pid 0)"
@@ -150,7 +153,7 @@ do_slice() {
 	slice=$SLICE
 	[ "$R" = 0 ] || slice=30000000
 	note "slice $slice"
-	set_slice $slice
+	set_slice "$slice"
 }
 
 # disturb SECONDS NAME...: each in turn, every round in another order
@@ -206,13 +209,38 @@ client() {
 # client_end NAME: it has been told to
 client_end() {
 	wait "$(cat "$KTAP_TMP/$1.pid")"
-	ok $? "$phase: $1: $(tail -n 1 "$KTAP_TMP/$1")"
+	ok $? "$phase: $1: each request answered once, each byte arrived"
+	sed "s/^/# $1: /" "$KTAP_TMP/$1"
 }
 guest_client() {
 	client "$1" guest 0 "echo \$\$ > /tmp/$1.pid; exec $2"
 }
 
-# TCP's own word for what was lost, or late by far: here and in the guest.
+# Debian's default, fq_codel, drops what has waited for long in it: on CPUs as
+# crowded as here that happens, and a request is lost.
+LOSSLESS='echo pfifo_fast > /proc/sys/net/core/default_qdisc
+	for link in /sys/class/net/*; do
+		[ ! -e $link/device ] && [ ! -e $link/tun_flags ] ||
+			tc qdisc replace dev ${link##*/} root handle 1: mq || exit 1
+	done'
+lossless() { (eval "$LOSSLESS") && guest 0 "$LOSSLESS" </dev/null; }
+
+# With guests' CPUs as crowded as here stock has many time-outs for nothing.
+# So TCP shall wait for longer than that takes, and not probe before: then
+# nothing but a time-out can help a stream whose packet or interrupt was lost.
+tcp_patience() {
+	ip route change "${IP1%.*}.0/24" dev tap0_1 src "${IP1%.*}.1" rto_min 5s &&
+		echo 0 > /proc/sys/net/ipv4/tcp_early_retrans &&
+		guest 0 "echo 0 > /proc/sys/net/ipv4/tcp_early_retrans
+			for link in /sys/class/net/*; do
+				link=\${link##*/}
+				! ip addr show dev \$link | grep -q ' $IP1/' ||
+					exec ip route change ${IP1%.*}.0/24 dev \$link src $IP1 rto_min 5s
+			done
+			exit 1" </dev/null
+}
+
+# Of TCP, here and in the guest.
 TIMEOUTS='awk "/^TcpExt:/ && !n { n = split(\$0, name); next }
 	/^TcpExt:/ { split(\$0, value)
 		for (i = 1; i <= n; i++) if (name[i] == \"TCPTimeouts\") print value[i] }" /proc/net/netstat'
@@ -270,6 +298,8 @@ load_off() {
 unload vbalance_host
 guest_start 0
 check "the guest is up" guest_wait 0
+check "the path loses nothing by itself" lossless
+check "TCP is patient" tcp_patience
 stream serve $PORT > /dev/null 2>&1 &
 KTAP_KILL="$KTAP_KILL $!"
 guest 0 "stream serve $PORT >/dev/null 2>&1 </dev/null &" </dev/null
@@ -301,8 +331,9 @@ guest 0 'insmod /lab/vbalance_guest.ko' </dev/null
 check "soak: after it all interrupts are redirected" await 120 diverts
 load_off
 counters_agree "soak"
+# Control had a third of the time.
 [ "$TIMED_OUT" -le $((control_timeouts * 3)) ]
-ok $? "TCP: $TIMED_OUT time-outs, $control_timeouts in a third of the time without the modules"
+ok $? "no TCP time-outs that there are not without the modules"
 guest 0 'rmmod vbalance_guest' </dev/null
 ok $? "the module unloads"
 guest_log_clean 0

@@ -206,7 +206,8 @@ static double now(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	/* As in /proc/uptime. */
+	clock_gettime(CLOCK_BOOTTIME, &t);
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
@@ -222,6 +223,7 @@ static int ask(const char *ip, const char *port, uint64_t window)
 
 	if (!window || window > WINDOW_MAX)
 		die("the window must be 1 to %d", WINDOW_MAX);
+	patience(fd, 1);
 	for (;;) {
 		while (!stopped && next < first + window) {
 			make_request(&r, next);
@@ -233,11 +235,13 @@ static int ask(const char *ip, const char *port, uint64_t window)
 		if (first == next)
 			break;
 		n = recv(fd, &r, sizeof(r), 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			die("UDP: request %llu was never answered (%llu sent)",
-			    (unsigned long long)first, (unsigned long long)next);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+			if (now() < sent[first % window] + PATIENCE)
+				continue;
+			die("UDP: request %llu, sent at %.3f s, was never answered; %llu were sent",
+			    (unsigned long long)first, sent[first % window],
+			    (unsigned long long)next);
+		}
 		need(n, "recv");
 		make_request(&right, r.seq);
 		if (n != sizeof(r) || memcmp(&r, &right, sizeof(r)))
@@ -252,7 +256,6 @@ static int ask(const char *ip, const char *port, uint64_t window)
 			first++;
 	}
 	/* What would come twice now comes soon. */
-	patience(fd, 1);
 	if (recv(fd, &r, sizeof(r), 0) >= 0)
 		die("UDP: request %llu was answered twice",
 		    (unsigned long long)r.seq);
