@@ -21,7 +21,7 @@ void vbg_area_free(struct vbg_area *a)
 		if (a->pages[i])
 			__free_page(a->pages[i]);
 	kvfree(a->pages);
-	kvfree(a->seen);
+	kvfree(a->wait);
 	kvfree(a);
 }
 
@@ -40,8 +40,8 @@ struct vbg_area *vbg_area_alloc(void)
 	for (i = 0; i < nr_cpu_ids; i++)
 		a->slot[i] = -1;
 	a->pages = kvcalloc(a->nr_pages, sizeof(*a->pages), GFP_KERNEL);
-	a->seen = kvcalloc(slots, sizeof(*a->seen), GFP_KERNEL);
-	if (!a->pages || !a->seen)
+	a->wait = kvcalloc(slots, sizeof(*a->wait), GFP_KERNEL);
+	if (!a->pages || !a->wait)
 		goto err_free;
 	for (i = 0; i < a->nr_pages; i++) {
 		a->pages[i] = alloc_page(GFP_KERNEL | __GFP_ZERO);

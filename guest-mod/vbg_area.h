@@ -21,9 +21,13 @@ struct vbg_area {
 	u32 nr_pages;
 	u32 nr_slots;
 	u64 cookie;
-	u64 *seen;			/* of each slot: since when its pending
-					 * bits are seen, local_clock(); 0
+	struct {
+		u64 seen;		/* since when its pending bits are seen
+					 * and left, local_clock(); 0: they are
+					 * not
 					 */
+		u64 left;		/* when they were left last */
+	} *wait;			/* of each slot */
 	int slot[];			/* of each CPU; -1: not known */
 };
 

@@ -345,7 +345,7 @@ static void vbg_take_slot(struct vbg_area *a, int slot, int me,
 	clear_bit(slot, (unsigned long *)a->redirect->pending_slots);
 	/* Pairs with the host: a bit set after our exchange sets that again. */
 	smp_mb__after_atomic();
-	WRITE_ONCE(a->seen[slot], 0);
+	WRITE_ONCE(a->wait[slot].seen, 0);
 	for (w = 0; w < VB_MAX_KEYS / 64; w++) {
 		word = (unsigned long *)&a->pending[slot].bits[w];
 		bits = READ_ONCE(*word) ? xchg(word, 0) : 0;
@@ -364,7 +364,7 @@ static bool vbg_may_take(struct vbg_area *a, const struct vbg_cpu *c, int slot,
 {
 	bool mine = own || (READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING &&
 			    !vbg_policy_isolated(smp_processor_id()));
-	u64 seen = READ_ONCE(a->seen[slot]);
+	u64 seen = READ_ONCE(a->wait[slot].seen);
 
 	if (mine && !vbg_leaves_soon(c, now))
 		return true;
@@ -372,13 +372,17 @@ static bool vbg_may_take(struct vbg_area *a, const struct vbg_cpu *c, int slot,
 	if (mine)
 		vbg_look_again(VBG_RETRY_LEAVING_NS);
 	if (!seen || now < seen) {
-		WRITE_ONCE(a->seen[slot], now);
+		seen = now;
+		WRITE_ONCE(a->wait[slot].seen, now);
+	}
+	if (now - seen < VBG_LATE_NS) {
+		WRITE_ONCE(a->wait[slot].left, now);
 		return false;
 	}
-	if (now - seen < VBG_LATE_NS)
-		return false;
 	vbg_stat_inc(VBG_S_LATE);
-	if (now - seen > VBG_STUCK_NS)
+	/* Not if nobody could look in between: the whole VM had no CPU. */
+	if (now - seen > VBG_STUCK_NS &&
+	    READ_ONCE(a->wait[slot].left) - seen > VBG_LATE_NS)
 		vbg_stat_inc(VBG_S_STUCK);
 	return true;
 }

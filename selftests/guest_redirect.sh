@@ -32,7 +32,7 @@ ok $? "redirection vectors are taken"
 irq=$(g 0 'cols $GUEST/irqs irq name handled | grep input' | sort -k 3 -n | tail -n 1 | cut -d ' ' -f 1)
 for cpu in 0 1 2 3; do
 	guest 0 "echo $cpu > /proc/irq/$irq/smp_affinity_list" </dev/null
-	more 5
+	more 3
 	ok $? "affinity of a queue's interrupt set to CPU $cpu"
 done
 guest 0 "echo 0-3 > /proc/irq/$irq/smp_affinity_list" </dev/null
@@ -41,26 +41,26 @@ guest 0 "echo 0-3 > /proc/irq/$irq/smp_affinity_list" </dev/null
 for cpu in 1 3; do
 	guest 0 "echo 0 > /sys/devices/system/cpu/cpu$cpu/online" </dev/null
 	ok $? "CPU $cpu goes offline"
-	check "and all goes on" more 20
+	check "and all goes on" more 8
 	guest 0 "echo 1 > /sys/devices/system/cpu/cpu$cpu/online" </dev/null
-	check "CPU $cpu comes back" more 20
+	check "CPU $cpu comes back" more 8
 done
 
 # The parameter, live.
 remap none
 sleep 2
 before=$(host_count diverted)
-check "remap=none: all goes on" more 20
+check "remap=none: all goes on" more 8
 equal "and the host redirects nothing" "$(host_count diverted)" "$before"
 remap redirect
-grows() { more 10; [ "$(host_count diverted)" -gt "$before" ]; }
+grows() { more 5; [ "$(host_count diverted)" -gt "$before" ]; }
 check "remap=redirect: it does again" await 120 grows
 
 # The machine is paused and goes on.
 kill -STOP "$(guest_pid 0)"
 sleep 1
 kill -CONT "$(guest_pid 0)"
-check "and all goes on" more 20
+check "and all goes on" more 8
 at_rest
 
 # ---- the host module goes in the middle, and comes ----
@@ -68,7 +68,7 @@ traffic_start "$IP"
 traffic_start "$IP1"
 for _ in 1 2; do
 	check "the host module goes" unload vbalance_host
-	check "and all goes on" more 20
+	check "and all goes on" more 8
 	load vbalance_host
 	check "it comes back" await 60 source_is 0 page
 	before=0
@@ -85,10 +85,10 @@ traffic_start "$IP1"
 for _ in 1 2; do
 	guest 0 'rmmod vbalance_guest' </dev/null
 	ok $? "the guest module goes"
-	check "and all goes on" more 20
+	check "and all goes on" more 8
 	host_base
 	guest 0 'insmod /lab/vbalance_guest.ko' </dev/null
-	check "it comes back" more 20
+	check "it comes back" more 8
 done
 name="guest module"
 before=0

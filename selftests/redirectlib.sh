@@ -42,7 +42,7 @@ of() {
 
 # One of these interrupts was served by a vCPU that it was not sent to.
 some_served() {
-	more 10
+	more 5
 	[ -n "$(of "$1" served stolen | awk '$1 + $2 > 0')" ]
 }
 
