@@ -44,7 +44,7 @@ cpu="($(seq -s '|' 0 $(($(cpus) - 1))))"
 reasons="($(sed -n '2,$s/ .*//p' $GUEST/decisions | tr '\n' '|')none)"
 
 # ---- policy=paper remap=affinity ----
-record 15 vbalance_guest/vb_guest_decision vbalance_guest/vb_guest_move vbalance_guest/vb_guest_back
+record 6 vbalance_guest/vb_guest_decision vbalance_guest/vb_guest_move vbalance_guest/vb_guest_back
 fields vb_guest_decision "irq=$irqs $cpu -> $cpu reason=$reasons saved_ns=[0-9]+ observe=1"
 fields vb_guest_back "cpu=$cpu away_ns=[1-9][0-9]* stayed_ns=[0-9]+"
 # Whoever moves has a reason to, and whoever stays has one to stay.
@@ -56,7 +56,7 @@ equal "reasons fit decisions" "$(misfits)" 0
 check "observe=1 decides to move" grep -q reason=move_offline "$KTAP_TMP/vb_guest_decision"
 equal "observe=1: no vb_guest_move" "$(wc -l < "$KTAP_TMP/vb_guest_move")" 0
 echo 0 > $GUEST_PARAMETERS/observe
-record 15 vbalance_guest/vb_guest_decision vbalance_guest/vb_guest_move
+record 6 vbalance_guest/vb_guest_decision vbalance_guest/vb_guest_move
 fields vb_guest_decision "irq=$irqs $cpu -> $cpu reason=$reasons saved_ns=[0-9]+ observe=0"
 # Nothing is asked of the chip when the descriptor was locked (-11).
 fields vb_guest_move "irq=$irqs $cpu -> $cpu cost_ns=([1-9][0-9]* err=(0|-16)|[0-9]+ err=(-11|-116))"
@@ -78,7 +78,7 @@ echo "$mask" > /proc/irq/"$irq"/smp_affinity_list
 unload vbalance_guest
 # Without moves their price stays at its estimate.
 load vbalance_guest policy=cost observe=1
-record 20 vbalance_guest/vb_guest_decision
+record 8 vbalance_guest/vb_guest_decision
 check "policy=cost decides to rescue" grep -q reason=move_rescue "$KTAP_TMP/vb_guest_decision"
 equal "policy=cost: reasons fit decisions" "$(misfits)" 0
 unload vbalance_guest
