@@ -2,7 +2,6 @@
 /*
  * Memory of the shared area.
  */
-#include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>

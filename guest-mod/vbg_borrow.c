@@ -13,7 +13,6 @@
  * With redirection the looks stay (an MSI that the owner had latched when it
  * lost its CPU was not redirected), the timer is not needed.
  */
-#include <linux/cpu.h>
 #include <linux/math64.h>
 #include <linux/sched/clock.h>
 

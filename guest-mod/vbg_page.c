@@ -19,11 +19,8 @@
 #include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/panic_notifier.h>
-#include <linux/random.h>
 #include <linux/reboot.h>
-#include <linux/slab.h>
 #include <linux/suspend.h>
-#include <linux/vmalloc.h>
 #include <asm/smp.h>
 #include <asm/tsc.h>
 

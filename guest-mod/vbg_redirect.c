@@ -110,9 +110,9 @@ static void vbg_redirect_unkey(const struct vbg_irq *i)
  * vbg_redirect_forget() - take the key number away again
  * @i: entry that leaves the table
  *
- * Context: under vbg_irqs_mutex. The host may still set its bit: it then
- * belongs to nobody, or to the next interrupt with this number, which is
- * served once for nothing.
+ * Context: under vbg_irqs_mutex. The host may still be about to set its bit:
+ * see vbg_redirect_last_look(), which must follow before the number is given
+ * to another interrupt.
  */
 void vbg_redirect_forget(struct vbg_irq *i)
 {
