@@ -14,6 +14,7 @@
  *	vbg_redirect.c	keys for the host, pending bits from it
  *	vbg_borrow.c	serving queues of vCPUs that are away, unasked
  *	vbg_serve.c	calling a queue's handler on another vCPU
+ *	vbg_critical.c	telling the host when others wait for this vCPU
  *	vbg_debugfs.c	what a person sees
  *
  * Contexts: everything that the tracepoints call runs in hard interrupt
@@ -83,6 +84,8 @@ struct vbg_cpu {
 	struct vb_decay load;		/* hard + soft, ns, short window */
 	struct vb_decay load_long;	/* the same, long window */
 	unsigned int last_irq;		/* for the soft interrupts it causes */
+	u32 critical;			/* VB_CRITICAL_*, with interrupts off */
+	u32 io_softirqs;		/* to be run before it is over */
 
 	/* absences from the physical CPU, as seen when we are back */
 	u64 stolen_seen;		/* steal clock at the last look, ns */
@@ -145,6 +148,7 @@ bool vbg_page_since_ns(int cpu, u64 *ns);
 bool vbg_page_stolen_ns(int cpu, u64 *ns, u64 *clock);
 void vbg_page_check_self(int cpu);
 void vbg_page_publish_load(int cpu, u64 load_ns, u64 service_ns);
+void vbg_page_say_critical(int cpu, u32 critical);
 void vbg_page_work(void);
 int vbg_page_status(void);
 int vbg_page_slot(int cpu);
@@ -337,6 +341,13 @@ bool vbg_redirect_offered(void);
 void vbg_redirect_host_counts(u64 *diverted, u64 *posted);
 const char *vbg_redirect_state(const struct vbg_irq *i);
 
+/* ---- hint of what must not be interrupted (vbg_critical.c) ---- */
+
+void vbg_critical_begin(struct vbg_cpu *c, int cpu, u32 what);
+void vbg_critical_end(struct vbg_cpu *c, int cpu, u32 what);
+void vbg_critical_hard_exit(struct vbg_cpu *c, int cpu);
+void vbg_critical_soft_exit(struct vbg_cpu *c, int cpu, unsigned int vec);
+
 void vbg_borrow_init(void);
 void vbg_borrow_exit(void);
 void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now);
@@ -376,6 +387,7 @@ enum vbg_stat {
 	VBG_S_LATE,		/* taken from a running vCPU after 10 ms */
 	VBG_S_STUCK,		/* of these: older than 100 ms */
 	VBG_S_SWEEPS,
+	VBG_S_BOOSTS_ENDED,	/* by telling the host */
 	VBG_S_BORROWED,
 	VBG_S_TIMER_ARMED,
 	VBG_S_TIMER_FIRED,

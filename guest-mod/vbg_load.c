@@ -191,6 +191,7 @@ static u64 vbg_hard_end(struct vbg_cpu *c, int cpu, u64 now)
 {
 	u64 ns;
 
+	vbg_critical_hard_exit(c, cpu);
 	if (!c->hard_since)
 		return 0;	/* we came in the middle of it */
 	ns = vbg_busy_ns(c->hard_since, now, c->hard_stolen,
@@ -213,6 +214,7 @@ static void vbg_irq_entry(void *data, int irq, struct irqaction *action)
 		vb_decay_add(&i->arrivals, VB_DECAY_SHORT, now, 1);
 		i->handled++;
 		c->last_irq = irq;
+		vbg_critical_begin(c, smp_processor_id(), VB_CRITICAL_IRQ);
 		vbg_redirect_overtaken(i, smp_processor_id());
 	}
 	vbg_hard_begin(c, smp_processor_id(), now);
@@ -256,6 +258,9 @@ static void vbg_softirq_exit(void *data, unsigned int vec)
 	u64 ns, nested;
 	struct vbg_irq *i;
 
+	local_irq_save(flags);
+	vbg_critical_soft_exit(c, cpu, vec);
+	local_irq_restore(flags);
 	if (!c->soft_since)
 		return;
 	ns = vbg_busy_ns(c->soft_since, now, c->soft_stolen,

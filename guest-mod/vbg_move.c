@@ -181,7 +181,8 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 	bool injected = false;
 	unsigned long flags;
 	u64 start;
-	int err, from = i->cpu;
+	int err, from = i->cpu, cpu = smp_processor_id();
+	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 
 	*cost_ns = 0;
 	if (!d)
@@ -195,10 +196,13 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 	}
 	start = local_clock();
 	err = vbg_move_check(i, desc);
-	if (!err)
+	if (!err) {
+		vbg_critical_begin(c, cpu, VB_CRITICAL_MOVE);
 		err = vbg_move_locked(desc, target);
-	if (!err)
-		injected = vbg_retrigger(desc);
+		if (!err)
+			injected = vbg_retrigger(desc);
+		vbg_critical_end(c, cpu, VB_CRITICAL_MOVE);
+	}
 	*cost_ns = local_clock() - start;
 	raw_spin_unlock_irqrestore(&desc->lock, flags);
 

@@ -130,6 +130,7 @@ int vbg_serve(struct vbg_irq *i, enum vbg_serve_kind kind)
 		goto out_unlock;
 	start = local_clock();
 	stolen = vbg_stolen_ns(cpu);
+	vbg_critical_begin(c, cpu, VB_CRITICAL_IRQ);
 	vb_irq_count(desc);
 	ret = vbg_serve_locked(i, desc);
 	ns = vbg_busy_ns(start, local_clock(), stolen, vbg_stolen_ns(cpu));
@@ -143,5 +144,8 @@ int vbg_serve(struct vbg_irq *i, enum vbg_serve_kind kind)
 	trace_vb_guest_serve(i->irq, kind, ret != IRQ_NONE, ns);
 out_unlock:
 	raw_spin_unlock(&desc->lock);
+	/* Otherwise at the end of this hard interrupt. */
+	if (!in_hardirq())
+		vbg_critical_hard_exit(c, cpu);
 	return err;
 }

@@ -11,8 +11,8 @@
  * Lifetime: vbh_vcpu and vbh_vm are found under RCU through the hash tables
  * in vbh_vm.c. The hooks run with preemption disabled, which is a read side
  * for synchronize_rcu(). Removal: unlinked under vbh_lock in the destroy
- * hooks (which must not sleep), freed after a grace period by the work item
- * (VMs) or kfree_rcu (vCPUs).
+ * hooks (which must not sleep), freed by the work item, a VM together with
+ * its vCPUs, after a grace period and the last of its boosts.
  */
 #ifndef _VBH_H
 #define _VBH_H
@@ -25,6 +25,7 @@
 
 #include <vbalance/abi.h>
 #include "../core/area.h"
+#include "../core/boost.h"
 
 /* ---- registration of one shared area (vbh_area.c) ---- */
 
@@ -68,10 +69,66 @@ enum vbh_vm_count {
 	VBH_VM_NR_COUNTS,
 };
 
+/* ---- boosts (vbh_boost.c) ---- */
+
+/* X(constant, name in debugfs); what they mean: Documentation/debugfs.md. */
+#define VBH_BOOST_COUNTS(X)				\
+	X(VBH_B_NONE, "none")				\
+	X(VBH_B_HINT, "hint")				\
+	X(VBH_B_HOLDER, "holder")			\
+	X(VBH_B_FAST_PATH, "fast_path")			\
+	X(VBH_B_EXTENDED, "extended")			\
+	X(VBH_B_END_DONE, "ended_done")			\
+	X(VBH_B_END_OFF, "ended_off_cpu")		\
+	X(VBH_B_END_BOUND, "ended_bound")		\
+	X(VBH_B_END_GONE, "ended_gone")			\
+	X(VBH_B_NO_VM_TOKENS, "no_vm_tokens")		\
+	X(VBH_B_NO_VCPU_TOKENS, "no_vcpu_tokens")	\
+	X(VBH_B_IN_ROW, "in_row")			\
+	X(VBH_B_POLICY, "other_policy")			\
+	X(VBH_B_NOT_NEEDED, "not_needed")		\
+	X(VBH_B_USER_CHANGED, "user_changed")		\
+	X(VBH_B_LATE, "late_ends")			\
+	X(VBH_B_TIME_NS, "boosted_ns")			\
+	X(VBH_B_LONGEST_NS, "longest_ns")
+
+enum vbh_boost_count {
+#define VBH_BOOST_ENUM(constant, name) constant,
+	VBH_BOOST_COUNTS(VBH_BOOST_ENUM)
+#undef VBH_BOOST_ENUM
+	VBH_B_NR_COUNTS,
+};
+
+enum vbh_boost_state {
+	VBH_BOOST_IDLE,
+	VBH_BOOST_WANTED,	/* the worker has not seen it yet */
+	VBH_BOOST_ON,
+};
+
+struct vbh_boost {
+	int state;			/* enum vbh_boost_state */
+	int over;			/* why it shall end; 0: not yet */
+	/* Of whoever made it WANTED, then of the worker. */
+	enum vbh_boost_count why;
+	struct llist_node node;
+	struct task_struct *task;	/* counted */
+	struct list_head active;
+	u64 deadline;			/* ns, monotonic */
+	u64 paid, paid_until;		/* CPU time, ns */
+	/* What the thread was. */
+	unsigned int policy;
+	bool reset_on_fork;
+	u64 slice, timer_slack_ns;
+	/* Under the VM's bucket_lock. */
+	struct vb_bucket bucket;
+	u32 in_row;
+};
+
 struct vbh_vm {
 	struct hlist_node node;		/* hash by kvm */
 	struct list_head list;		/* vbh_vms */
 	struct list_head vcpus;		/* RCU list of vbh_vcpu */
+	struct list_head gone;		/* vCPUs that were destroyed */
 	const struct kvm *kvm;		/* key */
 	pid_t pid;
 	int nr_vcpus;
@@ -88,11 +145,17 @@ struct vbh_vm {
 
 	struct dentry *dir;
 	atomic64_t count[VBH_VM_NR_COUNTS];
+
+	raw_spinlock_t bucket_lock;	/* innermost */
+	struct vb_bucket bucket;
+	atomic_t nr_boosts;		/* of its vCPUs, not ended yet */
+	atomic64_t boosts[VBH_B_NR_COUNTS];
 };
 
 struct vbh_vcpu {
 	struct hlist_node node;		/* hash by vcpu */
 	struct list_head list;		/* vm->vcpus */
+	struct list_head gone;		/* vm->gone, freed with the VM */
 	struct kvm_vcpu *vcpu;		/* key; followed in hooks only */
 	struct vbh_vm *vm;
 	u32 slot;
@@ -104,7 +167,9 @@ struct vbh_vcpu {
 	u64 tsc_ratio, tsc_offset;	/* host to guest, at the last change */
 	u64 stay_since;			/* host TSC: on a CPU since then */
 	u64 stay_mean;			/* of stays that ended by preemption */
-	struct rcu_head rcu;
+	struct task_struct *task;	/* its thread; valid while preempted */
+	u64 irq_tsc;			/* last device interrupt, host TSC */
+	struct vbh_boost boost;
 } ____cacheline_aligned_in_smp;
 
 /* vbh_vcpu.word: VB_VCPU_* below, above it the number of changes. */
@@ -130,6 +195,7 @@ enum vbh_feature {
 	VBH_F_RUN_STATE,
 	VBH_F_REGISTRATION,
 	VBH_F_REDIRECT,
+	VBH_F_BOOST,
 	VBH_NR_FEATURES,
 };
 
@@ -159,6 +225,20 @@ void vbh_note_tsc(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu);
 
 void vbh_on_deliver(struct kvm *kvm, const void *src,
 		    struct kvm_lapic_irq *irq);
+
+/* ---- boosts: whom (vbh_holder.c), and how (vbh_boost.c) ---- */
+
+bool vbh_is_critical(const struct vbh_vcpu *v);
+void vbh_holder_put(struct vbh_vcpu *v, u32 state);
+void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
+		    const struct kvm_lapic_irq *irq);
+
+void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
+		    enum vbh_boost_count why);
+void vbh_boost_end(struct vbh_vcpu *v, enum vbh_boost_count why);
+void vbh_boost_wait(struct vbh_vm *vm);
+int vbh_boost_init(void);
+void vbh_boost_exit(void);
 
 /* ---- registration ---- */
 
@@ -206,6 +286,7 @@ DECLARE_PER_CPU(struct vbh_stats, vbh_stats);
 
 extern const char * const vbh_state_names[VB_NR_VCPU_STATES];
 extern const char * const vbh_vm_count_names[VBH_VM_NR_COUNTS];
+extern const char * const vbh_boost_count_names[VBH_B_NR_COUNTS];
 
 void vbh_debugfs_init(void);
 void vbh_debugfs_exit(void);

@@ -134,6 +134,8 @@ static int vbh_area_begin(struct vbh_reg *reg)
 	reg->hdr->host_features = VB_HF_RUN_STATE;
 	if (!vbh_features[VBH_F_REDIRECT].err)
 		reg->hdr->host_features |= VB_HF_REDIRECT;
+	if (!vbh_features[VBH_F_BOOST].err)
+		reg->hdr->host_features |= VB_HF_BOOST;
 out:
 	preempt_enable();
 	return err;

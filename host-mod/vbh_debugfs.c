@@ -148,6 +148,19 @@ static int registration_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(registration);
 
+static int boost_show(struct seq_file *m, void *unused)
+{
+	struct vbh_vm *vm = m->private;
+	int i;
+
+	seq_puts(m, VB_DEBUGFS_HEAD);
+	for (i = VBH_B_NONE + 1; i < VBH_B_NR_COUNTS; i++)
+		seq_printf(m, "%s %lld\n", vbh_boost_count_names[i],
+			   atomic64_read(&vm->boosts[i]));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(boost);
+
 /* Work item only. */
 void vbh_debugfs_add_vm(struct vbh_vm *vm)
 {
@@ -155,6 +168,7 @@ void vbh_debugfs_add_vm(struct vbh_vm *vm)
 	debugfs_create_file("vcpus", 0444, vm->dir, vm, &vcpus_fops);
 	debugfs_create_file("registration", 0444, vm->dir, vm,
 			    &registration_fops);
+	debugfs_create_file("boost", 0444, vm->dir, vm, &boost_fops);
 }
 
 /* Waits for readers: the VM can be freed afterwards. */

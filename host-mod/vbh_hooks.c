@@ -8,12 +8,12 @@
  *	kvm_arch_vcpu_load, kvm_arch_vcpu_put	run states
  *	kvm_arch_vcpu_destroy,
  *	kvm_arch_destroy_vm			lifetime
- *	kvm_irq_delivery_to_apic_fast		redirection
+ *	kvm_irq_delivery_to_apic_fast		redirection, boosts
  *	kvm_emulate_hypercall			registration; kretprobe
  *
  * The first four belong together: without one of them no state is published.
  * They are ftrace_ops or kprobes (parameter hook), all by the same mechanism
- * (the fifth as well, without which there is only no redirection): one that
+ * (the fifth as well, whose absence is no reason to refuse): one that
  * can be switched off alone (debugfs kprobes/enabled) would leave
  * objects behind whose end is not seen.
  */
@@ -33,6 +33,8 @@ struct vbh_feature_state vbh_features[VBH_NR_FEATURES] = {
 		"guests can register a shared area", -ENXIO },
 	[VBH_F_REDIRECT] = { "redirect",
 		"interrupts of preempted vCPUs are redirected", -ENXIO },
+	[VBH_F_BOOST] = { "boost",
+		"vCPUs that interrupts wait for are boosted", -ENXIO },
 };
 
 bool vbh_kvm_present;
@@ -297,22 +299,24 @@ static int vbh_run_state_add(void)
 }
 
 /* By the mechanism that the needed ones use. */
-static void vbh_redirect_add(void)
+static void vbh_deliver_add(void)
 {
 	const char *missing, *how = "ftrace";
 	int err;
 
-	if (!vbh_redirect_param) {
-		vbh_feature_set(VBH_F_REDIRECT, -EPERM, "redirect=0");
-		return;
-	}
 	if (vbh_ops_on) {
 		err = vbh_ftrace_add_to(VBH_NR_H, &missing);
 	} else {
 		how = "kprobe";
 		err = vbh_kprobes_add_to(VBH_NR_H, &missing);
 	}
-	vbh_feature_set(VBH_F_REDIRECT, err, err ? missing : how);
+	if (vbh_redirect_param)
+		vbh_feature_set(VBH_F_REDIRECT, err, err ? missing : how);
+	else
+		vbh_feature_set(VBH_F_REDIRECT, -EPERM, "redirect=0");
+	/* Without the hook: no fast path, and only guests that say it. */
+	vbh_feature_set(VBH_F_BOOST, 0, err ? "hints of guests only" :
+			"hints of guests, interrupts");
 }
 
 static void vbh_hooks_off(const char *why)
@@ -341,9 +345,10 @@ static int vbh_hooks_on(void)
 	if (vbh_observe) {
 		vbh_feature_set(VBH_F_REGISTRATION, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_REDIRECT, -EPERM, "observe=1");
+		vbh_feature_set(VBH_F_BOOST, -EPERM, "observe=1");
 	} else {
 		/* Before the first guest asks what there is. */
-		vbh_redirect_add();
+		vbh_deliver_add();
 		err = vbh_kretprobe_add();
 		vbh_feature_set(VBH_F_REGISTRATION, err,
 				"kretprobe on kvm_emulate_hypercall");

@@ -246,6 +246,15 @@ static long vbh_op_status(struct kvm_vcpu *vcpu, u64 cookie)
 	return ret;
 }
 
+static long vbh_op_done(const struct kvm_vcpu *vcpu)
+{
+	struct vbh_vcpu *v = vbh_vcpu_find(vcpu);
+
+	if (v)
+		vbh_boost_end(v, VBH_B_END_DONE);
+	return 0;
+}
+
 /**
  * vbh_hypercall() - answer a guest
  * @vcpu: caller, in its own thread; kernel mode of the guest (KVM saw to it)
@@ -275,6 +284,9 @@ long vbh_hypercall(struct kvm_vcpu *vcpu, u64 op, u64 a1, u64 a2, u64 a3)
 		break;
 	case VB_OP_STATUS:
 		ret = vbh_op_status(vcpu, a3);
+		break;
+	case VB_OP_DONE:
+		ret = vbh_op_done(vcpu);
 		break;
 	default:
 		ret = -VB_EOPNOTSUPP;

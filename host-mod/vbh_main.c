@@ -37,6 +37,30 @@ VB_RANGE_PARAM(threshold, vbh_threshold, VB_THRESHOLD_MIN, VB_THRESHOLD_MAX,
 	       0644);
 MODULE_PARM_DESC(threshold, "interrupt loads within this ratio of the least one are equally good for a redirection, percent, 100..10000 (default 150)");
 
+bool vbh_boost_param = true;
+VB_BOOL_PARAM(boost, vbh_boost_param, 0644);
+MODULE_PARM_DESC(boost, "0 or 1 (default 1): give a vCPU its CPU back when it lost it while the VM's interrupts wait for it");
+
+unsigned int vbh_boost_us = 2000;
+VB_RANGE_PARAM(boost_us, vbh_boost_us, 50, 20000, 0644);
+MODULE_PARM_DESC(boost_us, "longest boost, us, 50..20000 (default 2000)");
+
+unsigned int vbh_boost_share = 5;
+VB_RANGE_PARAM(boost_share, vbh_boost_share, 0, 50, 0644);
+MODULE_PARM_DESC(boost_share, "what boosts of a VM may take, percent of one CPU, 0..50 (default 5)");
+
+unsigned int vbh_boost_vcpu_share = 4;
+VB_RANGE_PARAM(boost_vcpu_share, vbh_boost_vcpu_share, 0, 50, 0644);
+MODULE_PARM_DESC(boost_vcpu_share, "the same of each of its vCPUs, 0..50 (default 4)");
+
+unsigned int vbh_boost_row = 4;
+VB_RANGE_PARAM(boost_row, vbh_boost_row, 1, 100, 0644);
+MODULE_PARM_DESC(boost_row, "how often in a row a vCPU may be boosted that does not get done, 1..100 (default 4)");
+
+unsigned int vbh_holder_us = 3000;
+VB_RANGE_PARAM(holder_us, vbh_holder_us, 0, 100000, 0644);
+MODULE_PARM_DESC(holder_us, "how long a device interrupt may keep a vCPU busy of a guest that does not say (no vbalance_guest), us, 0..100000 (default 3000); 0: such guests get no holder's boost");
+
 bool vbh_observe;
 VB_BOOL_PARAM(observe, vbh_observe, 0444);
 MODULE_PARM_DESC(observe, "0 or 1 (default 0): watch and count, but offer nothing to guests");
@@ -70,6 +94,9 @@ static int __init vbh_init(void)
 	err = vbh_vm_init();
 	if (err)
 		return err;
+	err = vbh_boost_init();
+	if (err)
+		goto err_vm;
 	vbh_debugfs_init();
 	err = vbh_hooks_init();
 	if (err)
@@ -79,14 +106,19 @@ static int __init vbh_init(void)
 	return 0;
 
 err_debugfs:
-	vbh_vm_exit();
+	/* kvm.ko may have come and gone meanwhile: VMs may have been seen. */
+	vbh_vm_drop_all();
 	vbh_debugfs_exit();
+	vbh_boost_exit();
+err_vm:
+	vbh_vm_exit();
 	return err;
 }
 
 static void __exit vbh_exit(void)
 {
 	vbh_hooks_exit();
+	vbh_boost_exit();
 	vbh_vm_exit();
 	vbh_debugfs_exit();
 }

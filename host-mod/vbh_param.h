@@ -14,5 +14,11 @@ extern int vbh_hook;
 extern bool vbh_redirect_param;
 extern unsigned int vbh_vmm_us;
 extern unsigned int vbh_threshold;	/* percent */
+extern bool vbh_boost_param;
+extern unsigned int vbh_boost_us;
+extern unsigned int vbh_boost_share;	/* percent of one CPU, of a VM */
+extern unsigned int vbh_boost_vcpu_share;	/* the same, of a vCPU */
+extern unsigned int vbh_boost_row;
+extern unsigned int vbh_holder_us;
 
 #endif /* _VBH_PARAM_H */

@@ -229,7 +229,9 @@ void vbh_on_deliver(struct kvm *kvm, const void *src,
 	preempt_disable_notrace();
 	vm = vbh_vm_find(kvm);
 	reg = vm ? rcu_dereference_sched(vm->reg) : NULL;
-	if (reg)
+	if (reg && vbh_redirect_param)
 		vbh_redirect(kvm, vm, reg, irq);
+	if (vm)
+		vbh_holder_irq(kvm, vm, irq);
 	preempt_enable_notrace();
 }

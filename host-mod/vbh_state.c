@@ -230,13 +230,18 @@ static u32 vbh_put_state(const struct kvm_vcpu *vcpu)
 void vbh_on_put(struct kvm_vcpu *vcpu)
 {
 	struct vbh_vcpu *v = vbh_vcpu_find(vcpu);
+	u32 state;
 
 	vbh_stat_inc(VBH_S_PUTS);
 	if (unlikely(!v || v->vm->kvm != vcpu->kvm)) {
 		vbh_stat_inc(VBH_S_UNKNOWN_VCPU);
 		return;
 	}
-	vbh_change(v, vcpu, vbh_put_state(vcpu));
+	state = vbh_put_state(vcpu);
+	WRITE_ONCE(v->task, current);
+	smp_wmb();	/* who sees PREEMPTED sees whom: vbh_holder_irq() */
+	vbh_change(v, vcpu, state);
+	vbh_holder_put(v, state);
 }
 
 /**

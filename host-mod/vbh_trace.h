@@ -85,6 +85,49 @@ TRACE_EVENT(vb_host_redirect,
 		  __entry->target, __entry->new_vector)
 );
 
+/* A boost begins: why is an index of VBH_BOOST_COUNTS. */
+#define vbh_show_boost(why)						\
+	__print_symbolic(why, { 1, "hint" }, { 2, "holder" },		\
+			 { 3, "fast_path" }, { 5, "done" },		\
+			 { 6, "off_cpu" }, { 7, "bound" }, { 8, "gone" })
+
+TRACE_EVENT(vb_host_boost,
+	TP_PROTO(int pid, u32 vcpu_id, u32 why),
+	TP_ARGS(pid, vcpu_id, why),
+	TP_STRUCT__entry(
+		__field(int, pid)
+		__field(u32, vcpu_id)
+		__field(u32, why)
+	),
+	TP_fast_assign(
+		__entry->pid = pid;
+		__entry->vcpu_id = vcpu_id;
+		__entry->why = why;
+	),
+	TP_printk("vm=%d vcpu=%u why=%s", __entry->pid, __entry->vcpu_id,
+		  vbh_show_boost(__entry->why))
+);
+
+/* A boost has ended: why, and how much CPU time the thread got in it. */
+TRACE_EVENT(vb_host_boost_end,
+	TP_PROTO(int pid, u32 vcpu_id, u32 why, u64 ns),
+	TP_ARGS(pid, vcpu_id, why, ns),
+	TP_STRUCT__entry(
+		__field(int, pid)
+		__field(u32, vcpu_id)
+		__field(u32, why)
+		__field(u64, ns)
+	),
+	TP_fast_assign(
+		__entry->pid = pid;
+		__entry->vcpu_id = vcpu_id;
+		__entry->why = why;
+		__entry->ns = ns;
+	),
+	TP_printk("vm=%d vcpu=%u why=%s ran_ns=%llu", __entry->pid,
+		  __entry->vcpu_id, vbh_show_boost(__entry->why), __entry->ns)
+);
+
 /* An area was mapped (active 1) or let go (active 0). */
 TRACE_EVENT(vb_host_area,
 	TP_PROTO(int pid, u64 cookie, u32 pages, int active, int err),

@@ -102,6 +102,8 @@ static struct vbh_vm *vbh_vm_new(const struct kvm *kvm)
 	if (!vm)
 		return NULL;
 	INIT_LIST_HEAD(&vm->vcpus);
+	INIT_LIST_HEAD(&vm->gone);
+	raw_spin_lock_init(&vm->bucket_lock);
 	vm->kvm = kvm;
 	vm->pid = kvm->userspace_pid;
 	vm->status = -VB_ENOENT;
@@ -189,7 +191,9 @@ static void vbh_vcpu_unlink(struct vbh_vcpu *v)
 	hlist_del_rcu(&v->node);
 	list_del_rcu(&v->list);
 	v->vm->nr_vcpus--;
-	kfree_rcu(v, rcu);
+	/* KVM destroys vCPUs with their VM only; a boost may still use it. */
+	vbh_boost_end(v, VBH_B_END_GONE);
+	list_add(&v->gone, &v->vm->gone);
 }
 
 /*
@@ -371,6 +375,17 @@ static bool vbh_next_todo(struct vbh_todo *todo)
 	return todo->vm;
 }
 
+/* No hook finds it any more. */
+static void vbh_vm_free(struct vbh_vm *vm)
+{
+	struct vbh_vcpu *v, *next;
+
+	vbh_boost_wait(vm);
+	list_for_each_entry_safe(v, next, &vm->gone, gone)
+		kfree(v);
+	kfree(vm);
+}
+
 static void vbh_maintain(struct work_struct *work)
 {
 	struct vbh_todo todo;
@@ -395,7 +410,7 @@ static void vbh_maintain(struct work_struct *work)
 			if (todo.request)
 				vbh_request_free(todo.request);
 			synchronize_rcu();
-			kfree(vm);
+			vbh_vm_free(vm);
 		} else if (todo.request) {
 			vbh_vm_setup(vm, todo.request);
 		}
@@ -415,5 +430,4 @@ void vbh_vm_exit(void)
 	vbh_vm_drop_all();
 	destroy_workqueue(vbh_wq);
 	vbh_wq = NULL;
-	/* kfree_rcu() callbacks run in the core kernel: nothing to wait for. */
 }

@@ -63,7 +63,7 @@ check "what irqbalance moves is noticed" await 60 noticed
 bound() { cols $GUEST/irqs irq affinity | sed -n 's/ restricted$//p'; }
 some_bound() { [ -n "$(bound)" ]; }
 check "its masks bind us" await 60 some_bound
-traffic_more 40
+traffic_more 20
 theirs=$(bound)
 state() {
 	for irq in $theirs; do
@@ -78,7 +78,7 @@ allowed() {
 balance_stop
 check "interrupts go where irqbalance wanted them" await 60 allowed
 before=$(state)
-traffic_more 60
+traffic_more 30
 equal "and are not moved any more" "$(state)" "$before"
 unload vbalance_guest
 check "nor by unloading" allowed

@@ -25,7 +25,7 @@ done
 for name in hard_n hard_us soft_n soft_us; do
 	eval "cpu_$name=$(cpu_now $name)"
 done
-traffic_more 60
+traffic_more 30
 for name in handled hard_us soft_us; do
 	before=
 	eval "before=\$irq_$name"

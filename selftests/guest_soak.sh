@@ -95,13 +95,14 @@ do_cpu() {
 		note "CPU $offline comes"
 		# Who had to leave it does not come back.
 		guest 0 "echo 1 > $CPU/cpu$offline/online && killall burn
-			burn 4 >/dev/null 2>&1 </dev/null &" </dev/null || bad="$bad online"
+			burn 4 >/dev/null 2>&1 </dev/null &
+			$ONE_QUEUE" </dev/null || bad="$bad online"
 		offline=
 	else
 		rnd 3
 		offline=$((R + 1))
 		note "CPU $offline goes"
-		guest 0 "echo 0 > $CPU/cpu$offline/online" </dev/null || bad="$bad offline"
+		guest 0 "echo 0 > $CPU/cpu$offline/online && $ONE_QUEUE" </dev/null || bad="$bad offline"
 	fi
 }
 
@@ -223,7 +224,14 @@ LOSSLESS='echo pfifo_fast > /proc/sys/net/core/default_qdisc
 		[ ! -e $link/device ] && [ ! -e $link/tun_flags ] ||
 			tc qdisc replace dev ${link##*/} root handle 1: mq || exit 1
 	done'
-lossless() { (eval "$LOSSLESS") && guest 0 "$LOSSLESS" </dev/null; }
+# XPS takes the queue of the CPU that sends, and the host answers through the
+# queue that it was sent by: a stream changes its queue with each migration,
+# packets that wait in the old one are overtaken, and TCP takes them for lost.
+# virtio-net sets it again whenever a CPU comes or goes.
+ONE_QUEUE='for queue in /sys/class/net/*/queues/tx-*/xps_cpus; do
+		[ ! -e ${queue%/tx-*}/tx-1 ] || echo 0 > $queue || exit 1
+	done'
+lossless() { (eval "$LOSSLESS") && guest 0 "$LOSSLESS; $ONE_QUEUE" </dev/null; }
 
 # With guests' CPUs as crowded as here stock has many time-outs for nothing.
 # So TCP shall wait for longer than that takes, and not probe before: then

@@ -10,6 +10,7 @@ need_root
 need_module vbalance_guest
 need_peer
 unload vbalance_guest
+settle
 load vbalance_guest policy=paper remap=affinity observe=1 || skip_all "the module does not load: $(cat "$KTAP_TMP/insmod")"
 IRQS=$(movable)
 [ -n "$IRQS" ] || skip_all "no interrupt that may be moved"
@@ -44,7 +45,7 @@ moved() { [ "$(gstat moves)" -gt "$before" ]; }
 traffic_start "$PEER"
 traffic_more 20
 if [ "$tight" ]; then
-	for _ in 1 2 3; do
+	for _ in 1 2; do
 		before=$(gstat moves)
 		traffic_more 20 && await 60 moved || break
 	done

@@ -59,6 +59,16 @@ where() {
 	done
 }
 
+# A changed affinity takes effect in the next interrupt, so one that nothing
+# comes through can be elsewhere than its mask says (virtio-net sets masks when
+# a link goes up). With a mask of all CPUs it may stay where it is.
+settle() {
+	for settle_irq in $(sed -n 's/^ *\([0-9]*\):.*virtio.*/\1/p' /proc/interrupts); do
+		# Managed ones refuse.
+		echo "0-$(($(cpus) - 1))" 2>/dev/null > /proc/irq/"$settle_irq"/smp_affinity_list
+	done
+}
+
 cpus() {
 	grep -c ^processor /proc/cpuinfo
 }

@@ -76,7 +76,12 @@
  * VB_OP_REGISTER failed.
  */
 #define VB_OP_STATUS		3
-#define VB_NR_OPS		4
+/*
+ * The calling vCPU is done with what vb_vcpu_guest.critical was about: a boost
+ * ends. No arguments. Returns 0, also when there is no boost (any more).
+ */
+#define VB_OP_DONE		4
+#define VB_NR_OPS		5
 
 /* Errors (positive values here, returned negative; errno numbers on purpose). */
 #define VB_EPERM		1	/* not from kernel mode (said by KVM) */
@@ -94,6 +99,7 @@
 /* vb_header.host_features */
 #define VB_HF_RUN_STATE		(1ULL << 0)	/* run states are published */
 #define VB_HF_REDIRECT		(1ULL << 1)	/* MSIs are redirected */
+#define VB_HF_BOOST		(1ULL << 2)	/* critical vCPUs are boosted */
 
 /* vb_header.host_status */
 #define VB_HOST_NONE		0	/* never touched by a host */
@@ -169,7 +175,10 @@ struct vb_vcpu_host {
 					 * finished episodes, wraps
 					 */
 	__u32	flags;			/* VB_VCPU_F_* */
-	__u32	reserved0;
+	__u32	boosted;		/* not 0: this vCPU has its CPU out of
+					 * turn, and says VB_OP_DONE when it is
+					 * no longer critical
+					 */
 	__u64	cookie;			/* copy of the header's, by the host: in
 					 * the line that it is about to write
 					 */
@@ -191,8 +200,24 @@ struct vb_vcpu_guest {
 					 * 0: not known. One that will lose its
 					 * CPU before that gets none.
 					 */
-	__u64	reserved[14];
+	__u32	critical;		/* VB_CRITICAL_* */
+	__u32	reserved0;
+	__u64	reserved[13];
 };
+
+/*
+ * vb_vcpu_guest.critical: what others wait for is being done on this vCPU. It
+ * is CoINT's interruptability holder, or would be (an interrupt that is just
+ * being moved arrives nowhere). Should it lose its CPU, it may get it back at
+ * once for a short time. 0: this guest does not say.
+ */
+#define VB_CRITICAL_SAID	(1U << 0)	/* the word is kept up to date */
+#define VB_CRITICAL_IRQ		(1U << 1)	/* from the interrupt to the end
+						 * of NAPI or of the block
+						 * layer's soft interrupt
+						 */
+#define VB_CRITICAL_MOVE	(1U << 2)	/* an affinity is being changed */
+#define VB_CRITICAL_ANY		(VB_CRITICAL_IRQ | VB_CRITICAL_MOVE)
 
 /*
  * Redirection at delivery. The guest lists the MSIs of its virtqueues: key n

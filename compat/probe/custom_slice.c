@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Does a thread of the fair class have a slice of its own? Since 6.12. */
+#include <linux/sched.h>
+
+bool probe(const struct task_struct *p);
+bool probe(const struct task_struct *p)
+{
+	return p->se.custom_slice;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What boosting a vCPU's thread may cost, and how often in a row it may happen
+ * (CoINT, Algorithm 1: acc_array, threshold).
+ *
+ * Pure logic, no kernel calls. Times in nanoseconds.
+ */
+#ifndef _VB_CORE_BOOST_H
+#define _VB_CORE_BOOST_H
+
+#include "vbtypes.h"
+
+/*
+ * A bucket holds this much at most, and starts full: what one burst may take
+ * from neighbours before the share counts.
+ */
+#define VB_BOOST_BURST_NS	20000000LL
+
+/**
+ * struct vb_bucket - CPU time that may still be taken
+ * @tokens: ns; below 0: a debt, as what a boost takes is known at its end only
+ * @filled: when it was filled last, ns of a monotonic clock; 0: never
+ */
+struct vb_bucket {
+	s64 tokens;
+	u64 filled;
+};
+
+/**
+ * vb_bucket_fill() - bring a bucket up to date
+ * @b: the bucket; callers serialise
+ * @percent: what flows in, percent of one CPU, 0..100
+ * @now: ns
+ */
+static inline void vb_bucket_fill(struct vb_bucket *b, u32 percent, u64 now)
+{
+	u64 most = (u64)(VB_BOOST_BURST_NS - b->tokens) * 100;
+	u64 elapsed = now > b->filled ? now - b->filled : 0;
+
+	/* Time that would do more than fill it could overflow below. */
+	if (!b->filled || (percent && elapsed > most / percent))
+		b->tokens = VB_BOOST_BURST_NS;
+	else
+		b->tokens += (s64)(elapsed * percent / 100);
+	b->filled = now;
+}
+
+/* Why a boost is given or not. */
+enum vb_boost_verdict {
+	VB_BOOST_YES,
+	VB_BOOST_VM_TOKENS,	/* the VM has used its share */
+	VB_BOOST_VCPU_TOKENS,	/* the vCPU has used its share */
+	VB_BOOST_IN_ROW,	/* as often in a row as is allowed */
+	VB_BOOST_NR_VERDICTS,
+};
+
+/**
+ * struct vb_boost_limits - what an administrator has set
+ * @vm_percent: share of one CPU that a VM's boosts may take, 0..100
+ * @vcpu_percent: the same of each of its vCPUs
+ * @in_row: boosts in a row that a vCPU may get
+ */
+struct vb_boost_limits {
+	u32 vm_percent, vcpu_percent;
+	u32 in_row;
+};
+
+/**
+ * vb_boost_ask() - may this vCPU get its CPU back?
+ * @vm: bucket of its VM
+ * @vcpu: its own
+ * @in_row: how often it got it since it last was done by itself; counted up,
+ *	or back to 0 when it has been too often (as CoINT does)
+ * @limits: what is allowed
+ * @now: ns, the clock of both buckets
+ *
+ * Context: any; callers serialise all vCPUs of a VM.
+ */
+static inline enum vb_boost_verdict
+vb_boost_ask(struct vb_bucket *vm, struct vb_bucket *vcpu, u32 *in_row,
+	     const struct vb_boost_limits *limits, u64 now)
+{
+	vb_bucket_fill(vm, limits->vm_percent, now);
+	vb_bucket_fill(vcpu, limits->vcpu_percent, now);
+	if (!limits->vm_percent || vm->tokens <= 0)
+		return VB_BOOST_VM_TOKENS;
+	if (!limits->vcpu_percent || vcpu->tokens <= 0)
+		return VB_BOOST_VCPU_TOKENS;
+	if (*in_row >= limits->in_row) {
+		*in_row = 0;
+		return VB_BOOST_IN_ROW;
+	}
+	++*in_row;
+	return VB_BOOST_YES;
+}
+
+/* It has taken that much CPU time, ns. */
+static inline void vb_boost_pay(struct vb_bucket *vm, struct vb_bucket *vcpu,
+				u64 ns)
+{
+	vm->tokens -= (s64)ns;
+	vcpu->tokens -= (s64)ns;
+}
+
+#endif /* _VB_CORE_BOOST_H */

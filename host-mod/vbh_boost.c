@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The boost engine: a vCPU's thread gets its CPU at once, for a bounded time.
+ *
+ *	who asks (vbh_holder.c), in a hook, perhaps under the run-queue lock
+ *	  -> lock-free list and irq_work
+ *	    -> one real-time worker, which makes the thread SCHED_FIFO with the
+ *	       least priority, and puts back what it was at the end
+ *
+ * Works across cpu cgroups, unlike everything that the fair class offers. The
+ * worker outranks what it boosts: a busy vCPU cannot keep it from ending a
+ * boost, nor from running on the same CPU.
+ *
+ * A boost ends when the guest says that it is done (VB_OP_DONE), when the
+ * vCPU leaves its CPU by itself (halt, exit to the VMM), after boost_us, or
+ * when the VM or this module goes. Its CPU time is paid from the buckets of
+ * VM and vCPU (core/boost.h).
+ *
+ * Ownership of vbh_vcpu.boost: whoever changes state from IDLE to WANTED (any
+ * hook) fills it in; from then on it is the worker's until that stores IDLE.
+ * Others only set .over meanwhile. The VM's object stays as long as
+ * vm->nr_boosts is not 0 (vbh_boost_wait()).
+ */
+#include <linux/irq_work.h>
+#include <linux/kthread.h>
+#include <linux/llist.h>
+#include <linux/sched.h>
+#include <linux/sched/rt.h>
+#include <linux/sched/task.h>
+#include <linux/wait_bit.h>
+#include <uapi/linux/sched.h>
+#include <uapi/linux/sched/types.h>
+
+#include "../compat/sched_slice.h"
+#include "vbh.h"
+#include "vbh_param.h"
+#include "vbh_trace.h"
+
+/* Below every other real-time thread: they are more important than we. */
+#define VBH_BOOST_PRIO	1
+
+const char * const vbh_boost_count_names[VBH_B_NR_COUNTS] = {
+#define VBH_BOOST_NAME(constant, name) [constant] = name,
+	VBH_BOOST_COUNTS(VBH_BOOST_NAME)
+#undef VBH_BOOST_NAME
+};
+
+static struct task_struct *vbh_booster;
+static LLIST_HEAD(vbh_boost_wanted);
+static bool vbh_boost_look;		/* something is over, or wanted */
+
+static void vbh_boost_irq_work_fn(struct irq_work *work)
+{
+	wake_up_process(vbh_booster);
+}
+static DEFINE_IRQ_WORK(vbh_boost_irq_work, vbh_boost_irq_work_fn);
+
+/* Context: any, also under the run-queue lock. */
+static void vbh_boost_kick(void)
+{
+	WRITE_ONCE(vbh_boost_look, true);
+	irq_work_queue(&vbh_boost_irq_work);
+}
+
+static void vbh_boost_count(struct vbh_vcpu *v, enum vbh_boost_count c)
+{
+	atomic64_inc(&v->vm->boosts[c]);
+}
+
+static void vbh_boost_limits(struct vb_boost_limits *l)
+{
+	l->vm_percent = READ_ONCE(vbh_boost_share);
+	l->vcpu_percent = READ_ONCE(vbh_boost_vcpu_share);
+	l->in_row = READ_ONCE(vbh_boost_row);
+}
+
+/* Counts why not. Context: any (a raw lock that nothing else nests in). */
+static bool vbh_boost_allowed(struct vbh_vcpu *v)
+{
+	static const enum vbh_boost_count refused[VB_BOOST_NR_VERDICTS] = {
+		[VB_BOOST_VM_TOKENS] = VBH_B_NO_VM_TOKENS,
+		[VB_BOOST_VCPU_TOKENS] = VBH_B_NO_VCPU_TOKENS,
+		[VB_BOOST_IN_ROW] = VBH_B_IN_ROW,
+	};
+	struct vbh_boost *b = &v->boost;
+	enum vb_boost_verdict verdict;
+	struct vb_boost_limits limits;
+	unsigned long flags;
+
+	vbh_boost_limits(&limits);
+	raw_spin_lock_irqsave(&v->vm->bucket_lock, flags);
+	verdict = vb_boost_ask(&v->vm->bucket, &b->bucket, &b->in_row, &limits,
+			       ktime_get_mono_fast_ns());
+	raw_spin_unlock_irqrestore(&v->vm->bucket_lock, flags);
+	if (verdict != VB_BOOST_YES)
+		vbh_boost_count(v, refused[verdict]);
+	return verdict == VB_BOOST_YES;
+}
+
+/**
+ * vbh_boost_want() - ask for the CPU for a vCPU that has lost it
+ * @v: vCPU
+ * @task: its thread, runnable
+ * @why: VBH_B_HINT, VBH_B_HOLDER or VBH_B_FAST_PATH
+ *
+ * Context: any, also under the run-queue lock; preemption disabled, @task
+ * cannot go before the caller is done (it is current, or was seen preempted
+ * on this RCU read side).
+ */
+void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
+		    enum vbh_boost_count why)
+{
+	struct vbh_boost *b = &v->boost;
+
+	if (vbh_observe || !READ_ONCE(vbh_boost_param) ||
+	    READ_ONCE(b->state) != VBH_BOOST_IDLE)
+		return;
+	/* Somebody gave it a policy of its own. */
+	if (task->policy != SCHED_NORMAL && task->policy != SCHED_BATCH) {
+		vbh_boost_count(v, VBH_B_POLICY);
+		return;
+	}
+	if (cmpxchg(&b->state, VBH_BOOST_IDLE, VBH_BOOST_WANTED) !=
+	    VBH_BOOST_IDLE)
+		return;
+	if (!vbh_boost_allowed(v)) {
+		smp_store_release(&b->state, VBH_BOOST_IDLE);
+		return;
+	}
+	get_task_struct(task);
+	b->task = task;
+	b->why = why;
+	WRITE_ONCE(b->over, 0);
+	atomic_inc(&v->vm->nr_boosts);
+	llist_add(&b->node, &vbh_boost_wanted);
+	vbh_boost_kick();
+}
+
+/**
+ * vbh_boost_end() - a vCPU needs no boost any more
+ * @v: vCPU
+ * @why: one of VBH_B_END_*
+ *
+ * Context: any, also under the run-queue lock; RCU read side for @v. The boost
+ * ends soon, not at once. Does nothing when there is none.
+ */
+void vbh_boost_end(struct vbh_vcpu *v, enum vbh_boost_count why)
+{
+	struct vbh_boost *b = &v->boost;
+
+	if (READ_ONCE(b->state) == VBH_BOOST_IDLE || READ_ONCE(b->over))
+		return;
+	WRITE_ONCE(b->over, why);
+	vbh_boost_kick();
+}
+
+/* ---- the worker ---- */
+
+/* For the guest, which calls VB_OP_DONE only then. */
+static void vbh_boost_tell(struct vbh_vcpu *v, bool on)
+{
+	struct vbh_reg *reg;
+
+	preempt_disable();
+	reg = rcu_dereference_sched(v->vm->reg);
+	if (reg && v->slot < reg->layout.nr_slots &&
+	    READ_ONCE(reg->table[v->slot].cookie) == reg->layout.cookie &&
+	    READ_ONCE(reg->hdr->cookie) == reg->layout.cookie)
+		WRITE_ONCE(reg->table[v->slot].boosted, on);
+	preempt_enable();
+}
+
+/* What it was, and nothing else: the user's own change of nice included. */
+static void vbh_boost_save(struct vbh_boost *b)
+{
+	struct task_struct *p = b->task;
+
+	b->policy = READ_ONCE(p->policy);
+	b->reset_on_fork = p->sched_reset_on_fork;
+	b->slice = vb_task_slice(p);
+	b->timer_slack_ns = p->timer_slack_ns;
+}
+
+static int vbh_boost_raise(struct vbh_boost *b)
+{
+	struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = SCHED_FIFO,
+		.sched_priority = VBH_BOOST_PRIO,
+		/* Nobody inherits it; and by this we know it again. */
+		.sched_flags = SCHED_FLAG_RESET_ON_FORK,
+	};
+
+	return sched_setattr_nocheck(b->task, &attr);
+}
+
+/* Has nobody else changed it since? */
+static bool vbh_boost_is_ours(const struct task_struct *p)
+{
+	return READ_ONCE(p->policy) == SCHED_FIFO &&
+	       READ_ONCE(p->rt_priority) == VBH_BOOST_PRIO &&
+	       p->sched_reset_on_fork;
+}
+
+static void vbh_boost_restore(struct vbh_vcpu *v)
+{
+	struct vbh_boost *b = &v->boost;
+	struct task_struct *p = b->task;
+	struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = b->policy,
+		.sched_nice = task_nice(p),
+		.sched_flags = b->reset_on_fork ? SCHED_FLAG_RESET_ON_FORK : 0,
+		.sched_runtime = b->slice,
+	};
+
+	if (!vbh_boost_is_ours(p)) {
+		vbh_boost_count(v, VBH_B_USER_CHANGED);
+		return;
+	}
+	if (WARN_ON_ONCE(sched_setattr_nocheck(p, &attr)))
+		return;
+	/* Since 6.12 real-time threads have none, and get the default back. */
+	p->timer_slack_ns = b->timer_slack_ns;
+}
+
+static void vbh_boost_pay(struct vbh_vcpu *v, u64 ns)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&v->vm->bucket_lock, flags);
+	vb_boost_pay(&v->vm->bucket, &v->boost.bucket, ns);
+	raw_spin_unlock_irqrestore(&v->vm->bucket_lock, flags);
+	atomic64_add(ns, &v->vm->boosts[VBH_B_TIME_NS]);
+	v->boost.paid += ns;
+}
+
+/* CPU time since the last time. */
+static void vbh_boost_charge(struct vbh_vcpu *v)
+{
+	struct vbh_boost *b = &v->boost;
+	u64 sum = READ_ONCE(b->task->se.sum_exec_runtime);
+
+	vbh_boost_pay(v, sum - b->paid_until);
+	b->paid_until = sum;
+}
+
+static void vbh_boost_free(struct vbh_vcpu *v)
+{
+	struct vbh_vm *vm = v->vm;
+
+	put_task_struct(v->boost.task);
+	v->boost.task = NULL;
+	/* Behind this it belongs to whoever wants the next one. */
+	smp_store_release(&v->boost.state, VBH_BOOST_IDLE);
+	/* Behind this @vm and @v may go. */
+	if (atomic_dec_and_test(&vm->nr_boosts))
+		wake_up_var(&vm->nr_boosts);
+}
+
+/* Is there still a thread that waits for its CPU? */
+static bool vbh_boost_needed(const struct vbh_boost *b)
+{
+	return !READ_ONCE(b->over) && !READ_ONCE(b->task->on_cpu) &&
+	       task_is_running(b->task) && !rt_task(b->task);
+}
+
+/* Return: it has been begun. */
+static bool vbh_boost_begin(struct vbh_vcpu *v)
+{
+	struct vbh_boost *b = &v->boost;
+
+	if (!vbh_boost_needed(b)) {
+		vbh_boost_count(v, VBH_B_NOT_NEEDED);
+		return false;
+	}
+	vbh_boost_save(b);
+	b->paid = 0;
+	b->paid_until = READ_ONCE(b->task->se.sum_exec_runtime);
+	vbh_boost_tell(v, true);
+	if (vbh_boost_raise(b)) {
+		vbh_boost_tell(v, false);
+		vbh_boost_count(v, VBH_B_POLICY);
+		return false;
+	}
+	b->deadline = ktime_get_mono_fast_ns() +
+		(u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
+	smp_store_release(&b->state, VBH_BOOST_ON);
+	vbh_boost_count(v, b->why);
+	trace_vb_host_boost(v->vm->pid, v->apic_id, b->why);
+	return true;
+}
+
+static void vbh_boost_finish(struct vbh_vcpu *v, u64 now)
+{
+	struct vbh_boost *b = &v->boost;
+	enum vbh_boost_count why = READ_ONCE(b->over) ?: VBH_B_END_BOUND;
+	u64 bound = (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
+
+	vbh_boost_restore(v);
+	vbh_boost_tell(v, false);
+	vbh_boost_charge(v);
+	vbh_boost_count(v, why);
+	if (now > b->deadline + bound / 2)
+		vbh_boost_count(v, VBH_B_LATE);
+	if (b->paid > atomic64_read(&v->vm->boosts[VBH_B_LONGEST_NS]))
+		atomic64_set(&v->vm->boosts[VBH_B_LONGEST_NS], b->paid);
+	/* It was done by itself: a row ends (CoINT, IV.B). */
+	if (why != VBH_B_END_BOUND)
+		b->in_row = 0;
+	trace_vb_host_boost_end(v->vm->pid, v->apic_id, why, b->paid);
+}
+
+/*
+ * The time is up and it is still critical: once more, if that is allowed, as
+ * if it had lost its CPU again.
+ */
+static bool vbh_boost_again(struct vbh_vcpu *v, u64 now)
+{
+	struct vbh_boost *b = &v->boost;
+
+	vbh_boost_charge(v);
+	if (!vbh_is_critical(v) || !vbh_boost_allowed(v))
+		return false;
+	b->deadline = now + (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
+	vbh_boost_count(v, VBH_B_EXTENDED);
+	return true;
+}
+
+static void vbh_boost_take_new(struct list_head *active)
+{
+	struct llist_node *new = llist_del_all(&vbh_boost_wanted);
+	struct vbh_vcpu *v, *next;
+
+	llist_for_each_entry_safe(v, next, new, boost.node) {
+		if (vbh_boost_begin(v))
+			list_add_tail(&v->boost.active, active);
+		else
+			vbh_boost_free(v);
+	}
+}
+
+/* Return: when the next one is to end, 0: there is none. */
+static u64 vbh_boost_end_due(struct list_head *active, bool all)
+{
+	struct vbh_vcpu *v, *next;
+	u64 now = ktime_get_mono_fast_ns(), first = 0;
+
+	list_for_each_entry_safe(v, next, active, boost.active) {
+		struct vbh_boost *b = &v->boost;
+
+		if (all || READ_ONCE(b->over) ||
+		    (now >= b->deadline && !vbh_boost_again(v, now))) {
+			list_del(&b->active);
+			vbh_boost_finish(v, now);
+			vbh_boost_free(v);
+		} else if (!first || b->deadline < first) {
+			first = b->deadline;
+		}
+	}
+	return first;
+}
+
+static int vbh_boost_thread(void *unused)
+{
+	LIST_HEAD(active);
+	ktime_t when;
+	u64 first;
+
+	sched_set_fifo(current);
+	while (!kthread_should_stop()) {
+		WRITE_ONCE(vbh_boost_look, false);
+		smp_mb();	/* before the list and .over are read */
+		vbh_boost_take_new(&active);
+		first = vbh_boost_end_due(&active, false);
+		when = ns_to_ktime(first);
+		set_current_state(TASK_IDLE);
+		if (READ_ONCE(vbh_boost_look) || kthread_should_stop())
+			__set_current_state(TASK_RUNNING);
+		else if (first)
+			schedule_hrtimeout_range(&when, 0, HRTIMER_MODE_ABS);
+		else
+			schedule();
+	}
+	/* No hook is on any more. */
+	vbh_boost_take_new(&active);
+	vbh_boost_end_due(&active, true);
+	return 0;
+}
+
+/**
+ * vbh_boost_wait() - until no boost of a VM is under way
+ * @vm: off the tables, and a grace period has passed
+ * Context: process, sleeps. Each has been told to end.
+ */
+void vbh_boost_wait(struct vbh_vm *vm)
+{
+	wait_var_event(&vm->nr_boosts, !atomic_read(&vm->nr_boosts));
+}
+
+/* Before the hooks. Context: process. Return: 0 or a negative errno. */
+int vbh_boost_init(void)
+{
+	struct task_struct *t = kthread_run(vbh_boost_thread, NULL,
+					    "vbalance_boost");
+
+	if (IS_ERR(t))
+		return PTR_ERR(t);
+	vbh_booster = t;
+	return 0;
+}
+
+/* After the hooks, and after the last VM has gone. Context: process. */
+void vbh_boost_exit(void)
+{
+	irq_work_sync(&vbh_boost_irq_work);
+	kthread_stop(vbh_booster);
+}

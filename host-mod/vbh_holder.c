@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Whom to boost (vbh_boost.c), and when it is done.
+ *
+ * Interruptability holder (CoINT, III.A and IV.A): a vCPU that has taken a
+ * device's interrupt keeps all that come after it waiting until it has
+ * finished. A guest with our module says so exactly
+ * (vb_vcpu_guest.critical). Of others it is taken to be the target of an
+ * interrupt that was delivered less than holder_us ago, until it halts.
+ *
+ * Fast path (vBalance, 3.3.1): an interrupt arrives for a VM none of whose
+ * vCPUs is running. Then there is nobody to redirect it to, and its target
+ * gets the CPU. With one vCPU running this is never needed.
+ */
+#include <linux/kvm_host.h>
+
+#include "vbh.h"
+#include "vbh_param.h"
+
+/* 0: it does not say. Context: preemption disabled. */
+static u32 vbh_hint(const struct vbh_vcpu *v)
+{
+	const struct vbh_reg *reg = rcu_dereference_sched(v->vm->reg);
+	u32 hint;
+
+	if (!reg || v->slot >= reg->layout.nr_slots)
+		return 0;
+	hint = READ_ONCE(reg->guest[v->slot].critical);
+	return hint & VB_CRITICAL_SAID ? hint : 0;
+}
+
+/* What it has been sent may still be in the works. */
+static bool vbh_has_interrupt(const struct vbh_vcpu *v)
+{
+	u64 at = READ_ONCE(v->irq_tsc);
+	u64 now = rdtsc();
+
+	return at && now - at < (u64)READ_ONCE(vbh_holder_us) * tsc_khz / 1000;
+}
+
+/**
+ * vbh_is_critical() - does anything wait for this vCPU?
+ * @v: vCPU
+ * Context: any.
+ */
+bool vbh_is_critical(const struct vbh_vcpu *v)
+{
+	bool critical;
+	u32 hint;
+
+	preempt_disable_notrace();
+	hint = vbh_hint(v);
+	critical = hint ? hint & VB_CRITICAL_ANY : vbh_has_interrupt(v);
+	preempt_enable_notrace();
+	return critical;
+}
+
+/**
+ * vbh_holder_put() - a vCPU leaves its CPU
+ * @v: vCPU; current is its thread
+ * @state: VB_VCPU_* from now on
+ * Context: put hook, perhaps under the run-queue lock.
+ */
+void vbh_holder_put(struct vbh_vcpu *v, u32 state)
+{
+	if (state != VB_VCPU_PREEMPTED) {
+		vbh_boost_end(v, VBH_B_END_OFF);
+		/* Who halts has done all there was. */
+		if (state == VB_VCPU_HALTED)
+			WRITE_ONCE(v->irq_tsc, 0);
+		return;
+	}
+	if (vbh_is_critical(v))
+		vbh_boost_want(v, current, vbh_hint(v) ? VBH_B_HINT :
+			       VBH_B_HOLDER);
+}
+
+/* Whom an interrupt is for; NULL: several, or not known. */
+static struct vbh_vcpu *vbh_irq_target(struct kvm *kvm,
+				       const struct kvm_lapic_irq *irq)
+{
+	u32 id = irq->dest_id;
+
+	if (irq->dest_mode != APIC_DEST_PHYSICAL) {
+		/* Flat, or a cluster of an x2APIC: a bit for each of 16. */
+		u32 bits = id & 0xffff;
+
+		if (!bits || bits & (bits - 1))
+			return NULL;
+		id = (id >> 16) * 16 + __ffs(bits);
+	}
+	return vbh_vcpu_find(kvm_get_vcpu_by_id(kvm, id));
+}
+
+static bool vbh_nobody_runs(const struct vbh_vm *vm)
+{
+	const struct vbh_vcpu *v;
+
+	list_for_each_entry_rcu(v, &vm->vcpus, list,
+				rcu_read_lock_sched_held())
+		if ((READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_RUNNING)
+			return false;
+	return true;
+}
+
+/**
+ * vbh_holder_irq() - a device's interrupt is being delivered
+ * @kvm: VM
+ * @vm: ours
+ * @irq: as it will be delivered
+ * Context: preemption disabled.
+ */
+void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
+		    const struct kvm_lapic_irq *irq)
+{
+	struct task_struct *task;
+	struct vbh_vcpu *v;
+
+	if (!READ_ONCE(vbh_boost_param))
+		return;
+	v = vbh_irq_target(kvm, irq);
+	if (!v)
+		return;
+	WRITE_ONCE(v->irq_tsc, rdtsc());
+	if ((READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_PREEMPTED ||
+	    !vbh_nobody_runs(vm))
+		return;
+	/*
+	 * Seen preempted on this RCU read side: its thread is not freed before
+	 * the end of it.
+	 */
+	smp_rmb();	/* pairs with smp_wmb() in vbh_on_put() */
+	task = READ_ONCE(v->task);
+	if (task)
+		vbh_boost_want(v, task, VBH_B_FAST_PATH);
+}
