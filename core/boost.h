@@ -72,17 +72,18 @@ struct vb_boost_limits {
  * @in_row: how often it got it since it last was done by itself; counted up,
  *	or back to 0 when it has been too often (as CoINT does)
  * @limits: what is allowed
+ * @reserve: what must stay in the VM's bucket for more important ones, ns
  * @now: ns, the clock of both buckets
  *
  * Context: any; callers serialise all vCPUs of a VM.
  */
 static inline enum vb_boost_verdict
 vb_boost_ask(struct vb_bucket *vm, struct vb_bucket *vcpu, u32 *in_row,
-	     const struct vb_boost_limits *limits, u64 now)
+	     const struct vb_boost_limits *limits, s64 reserve, u64 now)
 {
 	vb_bucket_fill(vm, limits->vm_percent, now);
 	vb_bucket_fill(vcpu, limits->vcpu_percent, now);
-	if (!limits->vm_percent || vm->tokens <= 0)
+	if (!limits->vm_percent || vm->tokens <= reserve)
 		return VB_BOOST_VM_TOKENS;
 	if (!limits->vcpu_percent || vcpu->tokens <= 0)
 		return VB_BOOST_VCPU_TOKENS;

@@ -15,6 +15,7 @@
  *	vbg_borrow.c	serving queues of vCPUs that are away, unasked
  *	vbg_serve.c	calling a queue's handler on another vCPU
  *	vbg_critical.c	telling the host when others wait for this vCPU
+ *	vbg_task.c	the process behind an interrupt
  *	vbg_debugfs.c	what a person sees
  *
  * Contexts: everything that the tracepoints call runs in hard interrupt
@@ -86,6 +87,12 @@ struct vbg_cpu {
 	unsigned int last_irq;		/* for the soft interrupts it causes */
 	u32 critical;			/* VB_CRITICAL_*, with interrupts off */
 	u32 io_softirqs;		/* to be run before it is over */
+
+	/* a process woken by an interrupt of ours; with interrupts off */
+	const struct task_struct *task;	/* only compared; NULL: none */
+	u64 task_since, task_stolen;	/* when it was woken */
+	u64 task_ns;			/* sliding mean until it sleeps */
+	bool task_woken;		/* since the last service */
 
 	/* absences from the physical CPU, as seen when we are back */
 	u64 stolen_seen;		/* steal clock at the last look, ns */
@@ -347,6 +354,14 @@ void vbg_critical_begin(struct vbg_cpu *c, int cpu, u32 what);
 void vbg_critical_end(struct vbg_cpu *c, int cpu, u32 what);
 void vbg_critical_hard_exit(struct vbg_cpu *c, int cpu);
 void vbg_critical_soft_exit(struct vbg_cpu *c, int cpu, unsigned int vec);
+
+/* ---- processes that interrupts wake (vbg_task.c) ---- */
+
+void vbg_task_wakeup(void *data, struct task_struct *p);
+void vbg_task_switch(void *data, bool preempt, struct task_struct *prev,
+		     struct task_struct *next, unsigned int prev_state);
+void vbg_task_look(struct vbg_cpu *c, int cpu, u64 now);
+void vbg_task_served(struct vbg_cpu *c);
 
 void vbg_borrow_init(void);
 void vbg_borrow_exit(void);

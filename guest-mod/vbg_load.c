@@ -25,6 +25,7 @@
 #include <linux/tracepoint.h>
 #include <trace/events/irq.h>
 #include <trace/events/power.h>
+#include <trace/events/sched.h>
 #include <asm/trace/irq_vectors.h>
 
 #include "../core/redirect.h"
@@ -106,17 +107,21 @@ static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 	trace_vb_guest_back(cpu, away, stayed);
 }
 
-/* An interrupt of a queue and the soft interrupt behind it are over. */
+/*
+ * An interrupt of a queue and the soft interrupt behind it are over.
+ * Context: interrupts off.
+ */
 static void vbg_note_service(struct vbg_cpu *c, u64 soft_ns)
 {
 	c->service_ns = vbg_slide(c->service_ns, soft_ns + c->last_hard_ns);
 	c->last_hard_ns = 0;
+	vbg_task_served(c);
 }
 
 /* Half of them take longer than the mean: twice that. */
 static u64 vbg_service_ns(const struct vbg_cpu *c)
 {
-	return 2 * c->service_ns;
+	return 2 * (c->service_ns + c->task_ns);
 }
 
 /**
@@ -164,6 +169,7 @@ static void vbg_on_interrupt(struct vbg_cpu *c, int cpu, u64 now)
 
 	vbg_page_check_self(cpu);
 	vbg_note_absence(c, cpu, now);
+	vbg_task_look(c, cpu, now);
 	vbg_redirect_look(c, cpu, now);
 	vbg_borrow_look(c, cpu, now);
 	vbg_look(c, cpu);
@@ -350,6 +356,8 @@ static struct {
 	{ "local_timer_entry", vbg_timer_entry },
 	{ "local_timer_exit", vbg_timer_exit },
 	{ "cpu_idle", vbg_cpu_idle },
+	{ "sched_wakeup", vbg_task_wakeup },
+	{ "sched_switch", vbg_task_switch },
 	{ "x86_platform_ipi_entry", vbg_redirect_irq_entry, true },
 	{ "x86_platform_ipi_exit", vbg_redirect_irq_exit, true },
 	{ "vector_config", vbg_redirect_config, true },
@@ -365,6 +373,8 @@ static void __maybe_unused vbg_canaries(void)
 	check_trace_callback_type_local_timer_entry(vbg_timer_entry);
 	check_trace_callback_type_local_timer_exit(vbg_timer_exit);
 	check_trace_callback_type_cpu_idle(vbg_cpu_idle);
+	check_trace_callback_type_sched_wakeup(vbg_task_wakeup);
+	check_trace_callback_type_sched_switch(vbg_task_switch);
 	check_trace_callback_type_x86_platform_ipi_entry(vbg_redirect_irq_entry);
 	check_trace_callback_type_x86_platform_ipi_exit(vbg_redirect_irq_exit);
 	check_trace_callback_type_vector_config(vbg_redirect_config);

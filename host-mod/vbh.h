@@ -75,6 +75,7 @@ enum vbh_vm_count {
 #define VBH_BOOST_COUNTS(X)				\
 	X(VBH_B_NONE, "none")				\
 	X(VBH_B_HINT, "hint")				\
+	X(VBH_B_TASK, "task")				\
 	X(VBH_B_HOLDER, "holder")			\
 	X(VBH_B_FAST_PATH, "fast_path")			\
 	X(VBH_B_EXTENDED, "extended")			\
@@ -228,7 +229,7 @@ void vbh_on_deliver(struct kvm *kvm, const void *src,
 
 /* ---- boosts: whom (vbh_holder.c), and how (vbh_boost.c) ---- */
 
-bool vbh_is_critical(const struct vbh_vcpu *v);
+enum vbh_boost_count vbh_is_critical(const struct vbh_vcpu *v);
 void vbh_holder_put(struct vbh_vcpu *v, u32 state);
 void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 		    const struct kvm_lapic_irq *irq);

@@ -74,9 +74,13 @@ static void vbh_boost_limits(struct vb_boost_limits *l)
 	l->in_row = READ_ONCE(vbh_boost_row);
 }
 
-/* Counts why not. Context: any (a raw lock that nothing else nests in). */
-static bool vbh_boost_allowed(struct vbh_vcpu *v)
+/*
+ * What a vCPU's process may take is not taken from its interrupts.
+ * Counts why not. Context: any (a raw lock that nothing else nests in).
+ */
+static bool vbh_boost_allowed(struct vbh_vcpu *v, enum vbh_boost_count why)
 {
+	s64 reserve = why == VBH_B_TASK ? VB_BOOST_BURST_NS / 2 : 0;
 	static const enum vbh_boost_count refused[VB_BOOST_NR_VERDICTS] = {
 		[VB_BOOST_VM_TOKENS] = VBH_B_NO_VM_TOKENS,
 		[VB_BOOST_VCPU_TOKENS] = VBH_B_NO_VCPU_TOKENS,
@@ -90,7 +94,7 @@ static bool vbh_boost_allowed(struct vbh_vcpu *v)
 	vbh_boost_limits(&limits);
 	raw_spin_lock_irqsave(&v->vm->bucket_lock, flags);
 	verdict = vb_boost_ask(&v->vm->bucket, &b->bucket, &b->in_row, &limits,
-			       ktime_get_mono_fast_ns());
+			       reserve, ktime_get_mono_fast_ns());
 	raw_spin_unlock_irqrestore(&v->vm->bucket_lock, flags);
 	if (verdict != VB_BOOST_YES)
 		vbh_boost_count(v, refused[verdict]);
@@ -101,7 +105,7 @@ static bool vbh_boost_allowed(struct vbh_vcpu *v)
  * vbh_boost_want() - ask for the CPU for a vCPU that has lost it
  * @v: vCPU
  * @task: its thread, runnable
- * @why: VBH_B_HINT, VBH_B_HOLDER or VBH_B_FAST_PATH
+ * @why: VBH_B_HINT, _TASK, _HOLDER or _FAST_PATH
  *
  * Context: any, also under the run-queue lock; preemption disabled, @task
  * cannot go before the caller is done (it is current, or was seen preempted
@@ -123,7 +127,7 @@ void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 	if (cmpxchg(&b->state, VBH_BOOST_IDLE, VBH_BOOST_WANTED) !=
 	    VBH_BOOST_IDLE)
 		return;
-	if (!vbh_boost_allowed(v)) {
+	if (!vbh_boost_allowed(v, why)) {
 		smp_store_release(&b->state, VBH_BOOST_IDLE);
 		return;
 	}
@@ -318,9 +322,11 @@ static void vbh_boost_finish(struct vbh_vcpu *v, u64 now)
 static bool vbh_boost_again(struct vbh_vcpu *v, u64 now)
 {
 	struct vbh_boost *b = &v->boost;
+	enum vbh_boost_count why;
 
 	vbh_boost_charge(v);
-	if (!vbh_is_critical(v) || !vbh_boost_allowed(v))
+	why = vbh_is_critical(v);
+	if (!why || !vbh_boost_allowed(v, why))
 		return false;
 	b->deadline = now + (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
 	vbh_boost_count(v, VBH_B_EXTENDED);

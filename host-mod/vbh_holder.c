@@ -42,17 +42,23 @@ static bool vbh_has_interrupt(const struct vbh_vcpu *v)
  * vbh_is_critical() - does anything wait for this vCPU?
  * @v: vCPU
  * Context: any.
+ * Return: VBH_B_HINT, VBH_B_TASK, VBH_B_HOLDER; 0: no.
  */
-bool vbh_is_critical(const struct vbh_vcpu *v)
+enum vbh_boost_count vbh_is_critical(const struct vbh_vcpu *v)
 {
-	bool critical;
+	enum vbh_boost_count why = 0;
 	u32 hint;
 
 	preempt_disable_notrace();
 	hint = vbh_hint(v);
-	critical = hint ? hint & VB_CRITICAL_ANY : vbh_has_interrupt(v);
+	if (hint & (VB_CRITICAL_IRQ | VB_CRITICAL_MOVE))
+		why = VBH_B_HINT;
+	else if (hint & VB_CRITICAL_TASK)
+		why = VBH_B_TASK;
+	else if (!hint && vbh_has_interrupt(v))
+		why = VBH_B_HOLDER;
 	preempt_enable_notrace();
-	return critical;
+	return why;
 }
 
 /**
@@ -63,6 +69,8 @@ bool vbh_is_critical(const struct vbh_vcpu *v)
  */
 void vbh_holder_put(struct vbh_vcpu *v, u32 state)
 {
+	enum vbh_boost_count why;
+
 	if (state != VB_VCPU_PREEMPTED) {
 		vbh_boost_end(v, VBH_B_END_OFF);
 		/* Who halts has done all there was. */
@@ -70,9 +78,9 @@ void vbh_holder_put(struct vbh_vcpu *v, u32 state)
 			WRITE_ONCE(v->irq_tsc, 0);
 		return;
 	}
-	if (vbh_is_critical(v))
-		vbh_boost_want(v, current, vbh_hint(v) ? VBH_B_HINT :
-			       VBH_B_HOLDER);
+	why = vbh_is_critical(v);
+	if (why)
+		vbh_boost_want(v, current, why);
 }
 
 /* Whom an interrupt is for; NULL: several, or not known. */

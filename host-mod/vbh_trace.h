@@ -87,9 +87,10 @@ TRACE_EVENT(vb_host_redirect,
 
 /* A boost begins: why is an index of VBH_BOOST_COUNTS. */
 #define vbh_show_boost(why)						\
-	__print_symbolic(why, { 1, "hint" }, { 2, "holder" },		\
-			 { 3, "fast_path" }, { 5, "done" },		\
-			 { 6, "off_cpu" }, { 7, "bound" }, { 8, "gone" })
+	__print_symbolic(why, { 1, "hint" }, { 2, "task" },		\
+			 { 3, "holder" }, { 4, "fast_path" },		\
+			 { 6, "done" }, { 7, "off_cpu" },		\
+			 { 8, "bound" }, { 9, "gone" })
 
 TRACE_EVENT(vb_host_boost,
 	TP_PROTO(int pid, u32 vcpu_id, u32 why),

@@ -217,7 +217,12 @@ struct vb_vcpu_guest {
 						 * layer's soft interrupt
 						 */
 #define VB_CRITICAL_MOVE	(1U << 2)	/* an affinity is being changed */
-#define VB_CRITICAL_ANY		(VB_CRITICAL_IRQ | VB_CRITICAL_MOVE)
+#define VB_CRITICAL_TASK	(1U << 3)	/* a process that an interrupt
+						 * has woken has not slept
+						 * again; less urgent
+						 */
+#define VB_CRITICAL_ANY		(VB_CRITICAL_IRQ | VB_CRITICAL_MOVE | \
+				 VB_CRITICAL_TASK)
 
 /*
  * Redirection at delivery. The guest lists the MSIs of its virtqueues: key n
