@@ -20,7 +20,7 @@ static void life(struct minivm *m)
 
 	expect(ret, 0, "registration");
 	report(h->host_status == VB_HOST_ACTIVE &&
-	       (h->host_features & ~VB_HF_REDIRECT) == VB_HF_RUN_STATE &&
+	       (h->host_features & ~(VB_HF_REDIRECT | VB_HF_BOOST)) == VB_HF_RUN_STATE &&
 	       h->host_abi_version == VB_ABI_VERSION, "host part of the header");
 	expect(pinned_kb(getpid()), VB_AREA_PAGES(4) * VB_PAGE_SIZE / 1024,
 	       "pages are charged to the process");

@@ -73,7 +73,7 @@ static void test_vcpu_host(void)
 		FIELD(vb_vcpu_host, nr_preempted, 0x10, 8),
 		FIELD(vb_vcpu_host, preempted_tsc, 0x18, 8),
 		FIELD(vb_vcpu_host, flags, 0x20, 4),
-		FIELD(vb_vcpu_host, reserved0, 0x24, 4),
+		FIELD(vb_vcpu_host, boosted, 0x24, 4),
 		FIELD(vb_vcpu_host, cookie, 0x28, 8),
 		FIELD(vb_vcpu_host, reserved1, 0x30, 16),
 	};
@@ -88,7 +88,9 @@ static void test_vcpu_guest(void)
 		FIELD(vb_vcpu_guest, irq_load_ns, 0x00, 8),
 		FIELD(vb_vcpu_guest, redirect_vector, 0x08, 4),
 		FIELD(vb_vcpu_guest, service_ns, 0x0c, 4),
-		FIELD(vb_vcpu_guest, reserved, 0x10, 112),
+		FIELD(vb_vcpu_guest, critical, 0x10, 4),
+		FIELD(vb_vcpu_guest, reserved0, 0x14, 4),
+		FIELD(vb_vcpu_guest, reserved, 0x18, 104),
 	};
 
 	CHECK_EQ(sizeof(struct vb_vcpu_guest), 128, "size");
@@ -146,7 +148,8 @@ static void test_numbers(void)
 		{ "VB_OP_REGISTER", VB_OP_REGISTER, 1 },
 		{ "VB_OP_UNREGISTER", VB_OP_UNREGISTER, 2 },
 		{ "VB_OP_STATUS", VB_OP_STATUS, 3 },
-		{ "VB_NR_OPS", VB_NR_OPS, 4 },
+		{ "VB_OP_DONE", VB_OP_DONE, 4 },
+		{ "VB_NR_OPS", VB_NR_OPS, 5 },
 		{ "VB_EPERM", VB_EPERM, 1 },
 		{ "VB_ENOENT", VB_ENOENT, 2 },
 		{ "VB_EAGAIN", VB_EAGAIN, 11 },
@@ -160,6 +163,11 @@ static void test_numbers(void)
 		{ "VB_ENOSYS", VB_ENOSYS, 1000 },
 		{ "VB_HF_RUN_STATE", VB_HF_RUN_STATE, 1 },
 		{ "VB_HF_REDIRECT", VB_HF_REDIRECT, 2 },
+		{ "VB_HF_BOOST", VB_HF_BOOST, 4 },
+		{ "VB_CRITICAL_SAID", VB_CRITICAL_SAID, 1 },
+		{ "VB_CRITICAL_IRQ", VB_CRITICAL_IRQ, 2 },
+		{ "VB_CRITICAL_MOVE", VB_CRITICAL_MOVE, 4 },
+		{ "VB_CRITICAL_TASK", VB_CRITICAL_TASK, 8 },
 		{ "VB_MAX_KEYS", VB_MAX_KEYS, 512 },
 		{ "VB_KEY_VECTOR_MASK", VB_KEY_VECTOR_MASK, 0xff },
 		{ "VB_KEY_VALID", VB_KEY_VALID, 0x100 },
