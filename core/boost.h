@@ -11,10 +11,20 @@
 #include "vbtypes.h"
 
 /*
- * A bucket holds this much at most, and starts full: what one burst may take
- * from neighbours before the share counts.
+ * A bucket holds this much at most: what one burst may take from neighbours
+ * before the share counts.
  */
 #define VB_BOOST_BURST_NS	20000000LL
+
+/* A new one holds this much: VMs can be made again and again. */
+#define VB_BOOST_FIRST_NS	2000000LL
+
+/*
+ * What making a thread real-time and putting it back takes besides the CPU
+ * time that it gets meanwhile: wake-ups and switches of the worker. An
+ * estimate; without it a guest could ask for nothing but that, for nothing.
+ */
+#define VB_BOOST_FEE_NS		25000
 
 /**
  * struct vb_bucket - CPU time that may still be taken
@@ -38,7 +48,9 @@ static inline void vb_bucket_fill(struct vb_bucket *b, u32 percent, u64 now)
 	u64 elapsed = now > b->filled ? now - b->filled : 0;
 
 	/* Time that would do more than fill it could overflow below. */
-	if (!b->filled || (percent && elapsed > most / percent))
+	if (!b->filled)
+		b->tokens = VB_BOOST_FIRST_NS;
+	else if (percent && elapsed > most / percent)
 		b->tokens = VB_BOOST_BURST_NS;
 	else
 		b->tokens += (s64)(elapsed * percent / 100);

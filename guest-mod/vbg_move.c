@@ -201,10 +201,12 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 		err = vbg_move_locked(desc, target);
 		if (!err)
 			injected = vbg_retrigger(desc);
-		vbg_critical_end(c, cpu, VB_CRITICAL_MOVE);
 	}
 	*cost_ns = local_clock() - start;
-	raw_spin_unlock_irqrestore(&desc->lock, flags);
+	raw_spin_unlock(&desc->lock);
+	/* Others would wait for the lock of one that gives its CPU back. */
+	vbg_critical_end(c, cpu, VB_CRITICAL_MOVE);
+	local_irq_restore(flags);
 
 	switch (err) {
 	case 0:

@@ -186,6 +186,9 @@ void vbg_page_check_self(int cpu)
 		return;
 	}
 	slot = READ_ONCE(a->slot[cpu]);
+	/* A new area: the host shall not have to guess. */
+	if (slot >= 0 && unlikely(!READ_ONCE(a->guest[slot].critical)))
+		vbg_page_say_critical(cpu, this_cpu_read(vbg_cpus.critical));
 	if (slot >= 0 &&
 	    (READ_ONCE(a->host[slot].state) != VB_VCPU_RUNNING ||
 	     !test_bit(slot, (unsigned long *)a->hdr->running)))

@@ -22,6 +22,7 @@
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
+#include <uapi/linux/sched/types.h>
 
 #include <vbalance/abi.h>
 #include "../core/area.h"
@@ -69,6 +70,29 @@ enum vbh_vm_count {
 	VBH_VM_NR_COUNTS,
 };
 
+/* ---- a thread that is real-time for a while (vbh_lift.c) ---- */
+
+struct vbh_lift {
+	struct list_head list;
+	struct task_struct *task;
+	/* What it was. */
+	unsigned int policy;
+	bool reset_on_fork;
+	u64 slice, slack, slack_lifted;	/* ns */
+	unsigned int rt_timeout;	/* ticks */
+	/* What others asked for meanwhile. */
+	unsigned int calls;		/* not returned yet */
+	bool has_attr, has_nice;
+	struct sched_attr attr;
+	long nice;
+};
+
+bool vbh_lift_may(struct task_struct *p);
+int vbh_lift(struct vbh_lift *l, struct task_struct *p);
+bool vbh_unlift(struct vbh_lift *l);
+void vbh_lift_init(const struct task_struct *lifter);
+void vbh_lift_exit(void);
+
 /* ---- boosts (vbh_boost.c) ---- */
 
 /* X(constant, name in debugfs); what they mean: Documentation/debugfs.md. */
@@ -85,6 +109,7 @@ enum vbh_vm_count {
 	X(VBH_B_END_GONE, "ended_gone")			\
 	X(VBH_B_NO_VM_TOKENS, "no_vm_tokens")		\
 	X(VBH_B_NO_VCPU_TOKENS, "no_vcpu_tokens")	\
+	X(VBH_B_NO_CPU_TOKENS, "no_cpu_tokens")		\
 	X(VBH_B_IN_ROW, "in_row")			\
 	X(VBH_B_POLICY, "other_policy")			\
 	X(VBH_B_NOT_NEEDED, "not_needed")		\
@@ -116,10 +141,8 @@ struct vbh_boost {
 	struct list_head active;
 	u64 deadline;			/* ns, monotonic */
 	u64 paid, paid_until;		/* CPU time, ns */
-	/* What the thread was. */
-	unsigned int policy;
-	bool reset_on_fork;
-	u64 slice, timer_slack_ns;
+	u64 not_before;			/* ns, monotonic */
+	struct vbh_lift lift;
 	/* Under the VM's bucket_lock. */
 	struct vb_bucket bucket;
 	u32 in_row;

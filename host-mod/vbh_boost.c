@@ -5,7 +5,7 @@
  *	who asks (vbh_holder.c), in a hook, perhaps under the run-queue lock
  *	  -> lock-free list and irq_work
  *	    -> one real-time worker, which makes the thread SCHED_FIFO with the
- *	       least priority, and puts back what it was at the end
+ *	       least priority, and what it was at the end (vbh_lift.c)
  *
  * Works across cpu cgroups, unlike everything that the fair class offers. The
  * worker outranks what it boosts: a busy vCPU cannot keep it from ending a
@@ -25,19 +25,14 @@
 #include <linux/kthread.h>
 #include <linux/llist.h>
 #include <linux/sched.h>
-#include <linux/sched/rt.h>
+#include <linux/percpu.h>
+#include <linux/sched/isolation.h>
 #include <linux/sched/task.h>
 #include <linux/wait_bit.h>
-#include <uapi/linux/sched.h>
-#include <uapi/linux/sched/types.h>
 
-#include "../compat/sched_slice.h"
 #include "vbh.h"
 #include "vbh_param.h"
 #include "vbh_trace.h"
-
-/* Below every other real-time thread: they are more important than we. */
-#define VBH_BOOST_PRIO	1
 
 const char * const vbh_boost_count_names[VBH_B_NR_COUNTS] = {
 #define VBH_BOOST_NAME(constant, name) [constant] = name,
@@ -119,14 +114,18 @@ void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 	if (vbh_observe || !READ_ONCE(vbh_boost_param) ||
 	    READ_ONCE(b->state) != VBH_BOOST_IDLE)
 		return;
-	/* Somebody gave it a policy of its own. */
-	if (task->policy != SCHED_NORMAL && task->policy != SCHED_BATCH) {
+	if (ktime_get_mono_fast_ns() < READ_ONCE(b->not_before)) {
+		vbh_boost_count(v, VBH_B_IN_ROW);
+		return;
+	}
+	if (!vbh_lift_may(task)) {
 		vbh_boost_count(v, VBH_B_POLICY);
 		return;
 	}
 	if (cmpxchg(&b->state, VBH_BOOST_IDLE, VBH_BOOST_WANTED) !=
 	    VBH_BOOST_IDLE)
 		return;
+	b->in_row = 0;
 	if (!vbh_boost_allowed(v, why)) {
 		smp_store_release(&b->state, VBH_BOOST_IDLE);
 		return;
@@ -134,7 +133,6 @@ void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 	get_task_struct(task);
 	b->task = task;
 	b->why = why;
-	WRITE_ONCE(b->over, 0);
 	atomic_inc(&v->vm->nr_boosts);
 	llist_add(&b->node, &vbh_boost_wanted);
 	vbh_boost_kick();
@@ -174,58 +172,20 @@ static void vbh_boost_tell(struct vbh_vcpu *v, bool on)
 	preempt_enable();
 }
 
-/* What it was, and nothing else: the user's own change of nice included. */
-static void vbh_boost_save(struct vbh_boost *b)
+/*
+ * Of each physical CPU, for all VMs together: what runs there besides must
+ * not lose more, however many of them there are. The worker's.
+ */
+static DEFINE_PER_CPU(struct vb_bucket, vbh_cpu_bucket);
+
+static bool vbh_boost_cpu_allows(const struct vbh_boost *b)
 {
-	struct task_struct *p = b->task;
+	struct vb_bucket *cpu = per_cpu_ptr(&vbh_cpu_bucket,
+					    task_cpu(b->task));
+	u32 percent = READ_ONCE(vbh_boost_cpu_share);
 
-	b->policy = READ_ONCE(p->policy);
-	b->reset_on_fork = p->sched_reset_on_fork;
-	b->slice = vb_task_slice(p);
-	b->timer_slack_ns = p->timer_slack_ns;
-}
-
-static int vbh_boost_raise(struct vbh_boost *b)
-{
-	struct sched_attr attr = {
-		.size = sizeof(attr),
-		.sched_policy = SCHED_FIFO,
-		.sched_priority = VBH_BOOST_PRIO,
-		/* Nobody inherits it; and by this we know it again. */
-		.sched_flags = SCHED_FLAG_RESET_ON_FORK,
-	};
-
-	return sched_setattr_nocheck(b->task, &attr);
-}
-
-/* Has nobody else changed it since? */
-static bool vbh_boost_is_ours(const struct task_struct *p)
-{
-	return READ_ONCE(p->policy) == SCHED_FIFO &&
-	       READ_ONCE(p->rt_priority) == VBH_BOOST_PRIO &&
-	       p->sched_reset_on_fork;
-}
-
-static void vbh_boost_restore(struct vbh_vcpu *v)
-{
-	struct vbh_boost *b = &v->boost;
-	struct task_struct *p = b->task;
-	struct sched_attr attr = {
-		.size = sizeof(attr),
-		.sched_policy = b->policy,
-		.sched_nice = task_nice(p),
-		.sched_flags = b->reset_on_fork ? SCHED_FLAG_RESET_ON_FORK : 0,
-		.sched_runtime = b->slice,
-	};
-
-	if (!vbh_boost_is_ours(p)) {
-		vbh_boost_count(v, VBH_B_USER_CHANGED);
-		return;
-	}
-	if (WARN_ON_ONCE(sched_setattr_nocheck(p, &attr)))
-		return;
-	/* Since 6.12 real-time threads have none, and get the default back. */
-	p->timer_slack_ns = b->timer_slack_ns;
+	vb_bucket_fill(cpu, percent, ktime_get_mono_fast_ns());
+	return percent && cpu->tokens > 0;
 }
 
 static void vbh_boost_pay(struct vbh_vcpu *v, u64 ns)
@@ -235,6 +195,7 @@ static void vbh_boost_pay(struct vbh_vcpu *v, u64 ns)
 	raw_spin_lock_irqsave(&v->vm->bucket_lock, flags);
 	vb_boost_pay(&v->vm->bucket, &v->boost.bucket, ns);
 	raw_spin_unlock_irqrestore(&v->vm->bucket_lock, flags);
+	per_cpu_ptr(&vbh_cpu_bucket, task_cpu(v->boost.task))->tokens -= ns;
 	atomic64_add(ns, &v->vm->boosts[VBH_B_TIME_NS]);
 	v->boost.paid += ns;
 }
@@ -249,24 +210,73 @@ static void vbh_boost_charge(struct vbh_vcpu *v)
 	b->paid_until = sum;
 }
 
+/*
+ * What was asked while the last boost was not quite over was not heard: the
+ * thread loses its CPU before the worker has come to its end.
+ */
+static void vbh_boost_missed(struct vbh_vcpu *v)
+{
+	enum vbh_boost_count why;
+	struct task_struct *task;
+
+	preempt_disable();
+	why = vbh_is_critical(v);
+	if (why &&
+	    (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_PREEMPTED) {
+		smp_rmb();	/* as in vbh_holder_irq() */
+		task = READ_ONCE(v->task);
+		if (task)
+			vbh_boost_want(v, task, why);
+	}
+	preempt_enable();
+}
+
 static void vbh_boost_free(struct vbh_vcpu *v)
 {
+	struct vbh_boost *b = &v->boost;
 	struct vbh_vm *vm = v->vm;
 
-	put_task_struct(v->boost.task);
-	v->boost.task = NULL;
+	put_task_struct(b->task);
+	b->task = NULL;
+	WRITE_ONCE(b->over, 0);
 	/* Behind this it belongs to whoever wants the next one. */
-	smp_store_release(&v->boost.state, VBH_BOOST_IDLE);
+	smp_store_release(&b->state, VBH_BOOST_IDLE);
+	smp_mb();	/* who was refused until now is seen below */
+	if (!READ_ONCE(vm->unlinked))
+		vbh_boost_missed(v);
 	/* Behind this @vm and @v may go. */
 	if (atomic_dec_and_test(&vm->nr_boosts))
 		wake_up_var(&vm->nr_boosts);
 }
 
-/* Is there still a thread that waits for its CPU? */
-static bool vbh_boost_needed(const struct vbh_boost *b)
+/* Is it still the same thread that waits for its CPU, for the same reason? */
+static bool vbh_boost_needed(const struct vbh_vcpu *v)
 {
-	return !READ_ONCE(b->over) && !READ_ONCE(b->task->on_cpu) &&
-	       task_is_running(b->task) && !rt_task(b->task);
+	const struct vbh_boost *b = &v->boost;
+
+	return !READ_ONCE(b->over) &&
+	       (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_PREEMPTED &&
+	       READ_ONCE(v->task) == b->task &&
+	       (b->why == VBH_B_FAST_PATH || vbh_is_critical(v));
+}
+
+/*
+ * On the CPU of what it raises the worker would be in its way: the scheduler
+ * would push a thread that may run elsewhere to another CPU, whose own work has
+ * nothing to do with it.
+ */
+static void vbh_boost_step_aside(const struct task_struct *p)
+{
+	static struct cpumask others;	/* the worker's */
+	int cpu = task_cpu(p);
+
+	if (p->nr_cpus_allowed == 1 || cpu != raw_smp_processor_id())
+		return;
+	cpumask_and(&others, cpu_active_mask,
+		    housekeeping_cpumask(HK_TYPE_KTHREAD));
+	cpumask_clear_cpu(cpu, &others);
+	if (!cpumask_empty(&others))
+		set_cpus_allowed_ptr(current, &others);
 }
 
 /* Return: it has been begun. */
@@ -274,15 +284,20 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 {
 	struct vbh_boost *b = &v->boost;
 
-	if (!vbh_boost_needed(b)) {
+	b->paid = 0;
+	vbh_boost_pay(v, VB_BOOST_FEE_NS);
+	if (!vbh_boost_needed(v)) {
 		vbh_boost_count(v, VBH_B_NOT_NEEDED);
 		return false;
 	}
-	vbh_boost_save(b);
-	b->paid = 0;
+	if (!vbh_boost_cpu_allows(b)) {
+		vbh_boost_count(v, VBH_B_NO_CPU_TOKENS);
+		return false;
+	}
+	vbh_boost_step_aside(b->task);
 	b->paid_until = READ_ONCE(b->task->se.sum_exec_runtime);
 	vbh_boost_tell(v, true);
-	if (vbh_boost_raise(b)) {
+	if (vbh_lift(&b->lift, b->task)) {
 		vbh_boost_tell(v, false);
 		vbh_boost_count(v, VBH_B_POLICY);
 		return false;
@@ -301,7 +316,8 @@ static void vbh_boost_finish(struct vbh_vcpu *v, u64 now)
 	enum vbh_boost_count why = READ_ONCE(b->over) ?: VBH_B_END_BOUND;
 	u64 bound = (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
 
-	vbh_boost_restore(v);
+	if (vbh_unlift(&b->lift))
+		vbh_boost_count(v, VBH_B_USER_CHANGED);
 	vbh_boost_tell(v, false);
 	vbh_boost_charge(v);
 	vbh_boost_count(v, why);
@@ -309,9 +325,9 @@ static void vbh_boost_finish(struct vbh_vcpu *v, u64 now)
 		vbh_boost_count(v, VBH_B_LATE);
 	if (b->paid > atomic64_read(&v->vm->boosts[VBH_B_LONGEST_NS]))
 		atomic64_set(&v->vm->boosts[VBH_B_LONGEST_NS], b->paid);
-	/* It was done by itself: a row ends (CoINT, IV.B). */
-	if (why != VBH_B_END_BOUND)
-		b->in_row = 0;
+	/* It did not get done: the others have the CPU for as long now. */
+	if (why == VBH_B_END_BOUND)
+		WRITE_ONCE(b->not_before, now + max(b->paid, bound));
 	trace_vb_host_boost_end(v->vm->pid, v->apic_id, why, b->paid);
 }
 
@@ -326,7 +342,8 @@ static bool vbh_boost_again(struct vbh_vcpu *v, u64 now)
 
 	vbh_boost_charge(v);
 	why = vbh_is_critical(v);
-	if (!why || !vbh_boost_allowed(v, why))
+	if (!why || !READ_ONCE(vbh_boost_param) ||
+	    !vbh_boost_allowed(v, why) || !vbh_boost_cpu_allows(b))
 		return false;
 	b->deadline = now + (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
 	vbh_boost_count(v, VBH_B_EXTENDED);
@@ -374,6 +391,7 @@ static int vbh_boost_thread(void *unused)
 	u64 first;
 
 	sched_set_fifo(current);
+	vbh_lift_init(current);
 	while (!kthread_should_stop()) {
 		WRITE_ONCE(vbh_boost_look, false);
 		smp_mb();	/* before the list and .over are read */
@@ -421,4 +439,5 @@ void vbh_boost_exit(void)
 {
 	irq_work_sync(&vbh_boost_irq_work);
 	kthread_stop(vbh_booster);
+	vbh_lift_exit();
 }

@@ -72,7 +72,9 @@ void vbh_holder_put(struct vbh_vcpu *v, u32 state)
 	enum vbh_boost_count why;
 
 	if (state != VB_VCPU_PREEMPTED) {
-		vbh_boost_end(v, VBH_B_END_OFF);
+		/* A move is made of exits to the VMM. */
+		if (state != VB_VCPU_VMM || !(vbh_hint(v) & VB_CRITICAL_MOVE))
+			vbh_boost_end(v, VBH_B_END_OFF);
 		/* Who halts has done all there was. */
 		if (state == VB_VCPU_HALTED)
 			WRITE_ONCE(v->irq_tsc, 0);

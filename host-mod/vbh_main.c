@@ -53,6 +53,10 @@ unsigned int vbh_boost_vcpu_share = 4;
 VB_RANGE_PARAM(boost_vcpu_share, vbh_boost_vcpu_share, 0, 50, 0644);
 MODULE_PARM_DESC(boost_vcpu_share, "the same of each of its vCPUs, 0..50 (default 4)");
 
+unsigned int vbh_boost_cpu_share = 10;
+VB_RANGE_PARAM(boost_cpu_share, vbh_boost_cpu_share, 0, 50, 0644);
+MODULE_PARM_DESC(boost_cpu_share, "what boosts of all VMs may take of any one CPU, percent, 0..50 (default 10)");
+
 unsigned int vbh_boost_row = 4;
 VB_RANGE_PARAM(boost_row, vbh_boost_row, 1, 100, 0644);
 MODULE_PARM_DESC(boost_row, "how often in a row a vCPU may be boosted that does not get done, 1..100 (default 4)");

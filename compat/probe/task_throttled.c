@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Are threads throttled one by one? Since 6.18, with CONFIG_CFS_BANDWIDTH. */
+#include <linux/sched.h>
+
+bool probe(const struct task_struct *p);
+bool probe(const struct task_struct *p)
+{
+	return p->throttled;
+}

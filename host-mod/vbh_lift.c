@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A thread becomes real-time for a while, and then exactly what it was.
+ *
+ * What the thread was is read, not asked of anybody, so a change that user
+ * space makes meanwhile could be lost in three places: between reading and
+ * raising, while it is raised, and while it is put back. Return probes on the
+ * two functions through which every such change goes (__sched_setscheduler,
+ * set_user_nice) note what was asked for a thread that is lifted, and it is
+ * applied once more at the end: the user's change wins, and doing it twice is
+ * harmless. Without the probes only a change of policy that is still there at
+ * the end is seen.
+ *
+ * Only the booster lifts (vbh_boost.c), one thread at a time or several.
+ */
+#include <linux/delay.h>
+#include <linux/kprobes.h>
+#include <linux/list.h>
+#include <linux/sched.h>
+#include <linux/sched/prio.h>
+#include <linux/sched/rt.h>
+#include <linux/sched/signal.h>
+#include <linux/spinlock.h>
+#include <uapi/linux/sched.h>
+
+#include "../compat/sched_task.h"
+#include "vbh.h"
+
+/* Below every other real-time thread: they are more important than we. */
+#define VBH_LIFT_PRIO	1
+
+/* Threads that are lifted; few at any time. Innermost lock. */
+static LIST_HEAD(vbh_lifted);
+static DEFINE_RAW_SPINLOCK(vbh_lift_lock);
+/* Who calls those functions for us. */
+static const struct task_struct *vbh_lifter;
+
+static struct vbh_lift *vbh_lift_find(const struct task_struct *p)
+{
+	struct vbh_lift *l;
+
+	lockdep_assert_held(&vbh_lift_lock);
+	list_for_each_entry(l, &vbh_lifted, list)
+		if (l->task == p)
+			return l;
+	return NULL;
+}
+
+/* ---- changes by others ---- */
+
+struct vbh_change_call {
+	const struct task_struct *p;
+	struct sched_attr attr;
+	long nice;
+	bool counted;
+};
+
+/* Nonzero: the return is not probed. */
+static int vbh_change_begin(struct vbh_change_call *c)
+{
+	struct vbh_lift *l;
+	unsigned long flags;
+
+	if (current == vbh_lifter)
+		return 1;
+	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
+	l = vbh_lift_find(c->p);
+	c->counted = l;
+	if (l)
+		l->calls++;
+	raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
+	/* One that begins before its thread is lifted may end after that. */
+	return 0;
+}
+
+static void vbh_change_end(const struct vbh_change_call *c, bool done,
+			   bool nice)
+{
+	struct vbh_lift *l;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
+	l = vbh_lift_find(c->p);
+	if (l && c->counted)
+		l->calls--;
+	if (l && done && nice) {
+		l->has_nice = true;
+		l->nice = c->nice;
+	} else if (l && done) {
+		/* With a nice value of its own. */
+		l->has_attr = true;
+		l->has_nice = false;
+		l->attr = c->attr;
+	}
+	raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
+}
+
+static int vbh_setscheduler_entry(struct kretprobe_instance *ri,
+				  struct pt_regs *regs)
+{
+	struct vbh_change_call *c = (struct vbh_change_call *)ri->data;
+
+	c->p = (const struct task_struct *)regs->di;
+	/* The kernel's own copy. */
+	c->attr = *(const struct sched_attr *)regs->si;
+	return vbh_change_begin(c);
+}
+
+static int vbh_setscheduler_return(struct kretprobe_instance *ri,
+				   struct pt_regs *regs)
+{
+	struct vbh_change_call *c = (struct vbh_change_call *)ri->data;
+
+	/* Without a policy: clamps, or the parameters that it has. */
+	vbh_change_end(c, !(int)regs_return_value(regs) &&
+		       (int)c->attr.sched_policy >= 0, false);
+	return 0;
+}
+
+static int vbh_nice_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct vbh_change_call *c = (struct vbh_change_call *)ri->data;
+
+	c->p = (const struct task_struct *)regs->di;
+	c->nice = (long)regs->si;
+	return vbh_change_begin(c);
+}
+
+static int vbh_nice_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct vbh_change_call *c = (struct vbh_change_call *)ri->data;
+
+	vbh_change_end(c, c->nice >= MIN_NICE && c->nice <= MAX_NICE, true);
+	return 0;
+}
+
+static struct kretprobe vbh_changes[] = {
+	{
+		.kp.symbol_name = "__sched_setscheduler",
+		.entry_handler = vbh_setscheduler_entry,
+		.handler = vbh_setscheduler_return,
+		.data_size = sizeof(struct vbh_change_call),
+		.maxactive = 64,
+	}, {
+		.kp.symbol_name = "set_user_nice",
+		.entry_handler = vbh_nice_entry,
+		.handler = vbh_nice_return,
+		.data_size = sizeof(struct vbh_change_call),
+		.maxactive = 64,
+	},
+};
+
+static bool vbh_changes_on[ARRAY_SIZE(vbh_changes)];
+
+/* ---- lifting ---- */
+
+/**
+ * vbh_lift_may() - is this a thread that may be lifted?
+ * @p: thread
+ *
+ * Not one that somebody gave a policy of its own, and none whose real-time
+ * CPU time is limited: ours would count, and the limit kills.
+ * Context: any.
+ */
+bool vbh_lift_may(struct task_struct *p)
+{
+	unsigned int policy = READ_ONCE(p->policy);
+
+	return (policy == SCHED_NORMAL || policy == SCHED_BATCH) &&
+	       !rt_task(p) && !vb_task_is_throttled(p) &&
+	       task_rlimit(p, RLIMIT_RTTIME) == RLIM_INFINITY;
+}
+
+static void vbh_lift_list(struct vbh_lift *l)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
+	l->calls = 0;
+	l->has_attr = false;
+	l->has_nice = false;
+	list_add(&l->list, &vbh_lifted);
+	raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
+}
+
+static void vbh_lift_unlist(struct vbh_lift *l)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
+	list_del(&l->list);
+	raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
+}
+
+/**
+ * vbh_lift() - make a thread real-time
+ * @l: not in use
+ * @p: thread; the caller holds a reference until vbh_unlift()
+ * Context: the booster.
+ * Return: 0, or a negative errno: it is as it was.
+ */
+int vbh_lift(struct vbh_lift *l, struct task_struct *p)
+{
+	struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = SCHED_FIFO,
+		.sched_priority = VBH_LIFT_PRIO,
+		/* Nobody inherits it; and by this we know it again. */
+		.sched_flags = SCHED_FLAG_RESET_ON_FORK,
+	};
+	int err;
+
+	l->task = p;
+	/* From here on changes by others are noted. */
+	vbh_lift_list(l);
+	l->policy = READ_ONCE(p->policy);
+	l->reset_on_fork = p->sched_reset_on_fork;
+	l->slice = vb_task_slice(p);
+	l->slack = p->timer_slack_ns;
+	l->rt_timeout = p->rt.timeout;
+	err = vbh_lift_may(p) ? sched_setattr_nocheck(p, &attr) : -EPERM;
+	if (err)
+		vbh_lift_unlist(l);
+	l->slack_lifted = p->timer_slack_ns;
+	return err;
+}
+
+/* Has nobody else changed it since, as far as can be seen? */
+static bool vbh_lift_is_ours(const struct task_struct *p)
+{
+	return READ_ONCE(p->policy) == SCHED_FIFO &&
+	       READ_ONCE(p->rt_priority) == VBH_LIFT_PRIO &&
+	       p->sched_reset_on_fork;
+}
+
+static void vbh_lift_put_back(const struct vbh_lift *l)
+{
+	struct task_struct *p = l->task;
+	struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = l->policy,
+		.sched_nice = task_nice(p),
+		.sched_flags = l->reset_on_fork ? SCHED_FLAG_RESET_ON_FORK : 0,
+		.sched_runtime = l->slice,
+	};
+
+	if (!sched_setattr_nocheck(p, &attr))
+		return;
+	/* Never leave it as it is. */
+	attr = (struct sched_attr){
+		.size = sizeof(attr),
+		.sched_policy = SCHED_NORMAL,
+		.sched_nice = task_nice(p),
+	};
+	WARN_ON_ONCE(sched_setattr_nocheck(p, &attr));
+}
+
+/* What the scheduler does beside: only if it did. */
+static void vbh_lift_tidy(const struct vbh_lift *l)
+{
+	struct task_struct *p = l->task;
+
+	/* RLIMIT_RTTIME counts ticks up to the next sleep: ours are none. */
+	p->rt.timeout = l->rt_timeout;
+	/* Since 6.12: real-time threads have no slack, then the default. */
+	if (l->slack_lifted != l->slack &&
+	    p->timer_slack_ns == p->default_timer_slack_ns)
+		p->timer_slack_ns = l->slack;
+}
+
+/* A change that somebody made meanwhile; false: none, and none under way. */
+static bool vbh_lift_next_change(struct vbh_lift *l, bool *changed)
+{
+	struct sched_attr attr;
+	bool has_attr, has_nice;
+	unsigned long flags;
+	unsigned int calls;
+	long nice;
+
+	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
+	calls = l->calls;
+	has_attr = l->has_attr;
+	has_nice = l->has_nice;
+	attr = l->attr;
+	nice = l->nice;
+	l->has_attr = false;
+	l->has_nice = false;
+	if (!calls && !has_attr && !has_nice)
+		list_del(&l->list);
+	raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
+
+	if (has_attr)
+		sched_setattr_nocheck(l->task, &attr);
+	if (has_nice)
+		set_user_nice(l->task, nice);
+	*changed |= has_attr;
+	if (calls)
+		usleep_range(20, 100);
+	return calls || has_attr || has_nice;
+}
+
+/**
+ * vbh_unlift() - make a thread what it was
+ * @l: in use
+ *
+ * Waits for a change by somebody else that is under way.
+ * Context: the booster. Return: somebody else has changed its policy.
+ */
+bool vbh_unlift(struct vbh_lift *l)
+{
+	struct task_struct *p = l->task;
+	bool changed = !vbh_lift_is_ours(p);
+
+	if (!changed)
+		vbh_lift_put_back(l);
+	vbh_lift_tidy(l);
+	while (vbh_lift_next_change(l, &changed))
+		;
+	return changed;
+}
+
+/**
+ * vbh_lift_init() - before the first vbh_lift()
+ * @lifter: who will call it
+ * Context: process. Without the probes everything works, but for what the head
+ * of this file says.
+ */
+void vbh_lift_init(const struct task_struct *lifter)
+{
+	int n, err;
+
+	vbh_lifter = lifter;
+	for (n = 0; n < ARRAY_SIZE(vbh_changes); n++) {
+		err = register_kretprobe(&vbh_changes[n]);
+		vbh_changes_on[n] = !err;
+		if (err)
+			pr_warn("no probe on %s (error %d): a change of a boosted thread's scheduling can be lost\n",
+				vbh_changes[n].kp.symbol_name, err);
+	}
+}
+
+/* Nothing is lifted any more. */
+void vbh_lift_exit(void)
+{
+	int n;
+
+	for (n = 0; n < ARRAY_SIZE(vbh_changes); n++)
+		if (vbh_changes_on[n])
+			unregister_kretprobe(&vbh_changes[n]);
+}
