@@ -10,14 +10,28 @@
 # shellcheck source=selftests/redirectlib.sh
 . "$KTAP_DIR/redirectlib.sh"
 
+has_scsi() { g 0 'cols $GUEST/irqs kind' | grep -q -x scsi; }
+
 # ---- two network devices with two queue pairs each, a disk with two queues ----
 PARAMS=
-begin "split rings"
+SCSI=$LAB_RUN/scsi.img
+truncate -s 16M "$SCSI"
+begin "split rings" -device virtio-scsi-pci,id=scsi,num_queues=2 \
+	-blockdev "driver=file,node-name=sd0,filename=$SCSI" -device scsi-hd,drive=sd0
+check "the guest has a SCSI disk" guest 0 'modprobe -a virtio_scsi sd_mod && until [ -b /dev/sda ]; do sleep 0.1; done' </dev/null
+check "its queues are found" await 60 has_scsi
 equal "every interrupt of a queue has a key" \
 	"$(g 0 'cols $GUEST/irqs redirect' | sort -u)" key
 equal "managed ones too" "$(of 'virtio[0-9]*-req' affinity | sort -u)" managed
 check "network interrupts are redirected" await 120 some_served 'virtio[0-9]*-input'
 check "block interrupts are redirected" await 120 some_served 'virtio[0-9]*-req'
+scsi_served() {
+	guest 0 'dd if=/tmp/pattern of=/dev/sda bs=16k oflag=direct &&
+		dd if=/dev/sda bs=16k count=16 iflag=direct | cmp - /tmp/pattern' </dev/null 2>/dev/null &&
+		g 0 'cols $GUEST/irqs kind served stolen' |
+			awk '$1 == "scsi" && $2 + $3 > 0 { n++ } END { exit !n }'
+}
+check "SCSI interrupts are redirected, and what is written is read" await 120 scsi_served
 # Where: the kernel's own table has counts on CPUs that do not own them.
 equal "they are counted where they were served" \
 	"$(g 0 'cols $GUEST/irqs irq served stolen cpu | while read irq own stolen cpu; do

@@ -98,7 +98,7 @@ class Plan(unittest.TestCase):
                          list(range(1, len(phases) + 1)))
         for r in (1, 2, 3):
             cells = [(p.slice, p.mode) for p in phases if p.round == r]
-            self.assertEqual(len(cells), 2 * len(plan.MODES))
+            self.assertEqual(len(cells), 2 * len(plan.DEFAULT_MODES))
             self.assertEqual(len(set(cells)), len(cells))
             self.assertEqual(len({p.test("ping").interval_ms for p in phases
                                   if p.round == r}), 1)

@@ -77,7 +77,7 @@ class WholeRun(unittest.TestCase):
     def collect(self):
         found, samples, reports = collect.phases(self.dir.name, self.phases)
         return (found, samples, reports,
-                collect.runs(found, samples, plan.MODES))
+                collect.runs(found, samples, plan.DEFAULT_MODES))
 
     def stock_checks(self, tick_ns=TICK_NS):
         found, samples, _, runs = self.collect()
@@ -86,7 +86,7 @@ class WholeRun(unittest.TestCase):
     def test_runs(self):
         found, samples, reports, runs = self.collect()
         self.assertEqual(len(found), len(self.phases))
-        self.assertEqual([r["mode"] for r in runs], list(plan.MODES) * 2)
+        self.assertEqual([r["mode"] for r in runs], list(plan.DEFAULT_MODES) * 2)
         for run in runs:
             self.assertEqual(run["rtt_ms"]["lost"], 0)
             self.assertEqual(run["rtt_ms"]["n"],
@@ -109,7 +109,7 @@ class WholeRun(unittest.TestCase):
         *_, runs = self.collect()
         text = report.table(runs)
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
-        for mode in plan.MODES:
+        for mode in plan.DEFAULT_MODES:
             self.assertEqual(text.count(f"\n  {mode:<10}"), 2)
         checks = report.checks(self.stock_checks())
         self.assertLessEqual(max(map(len, checks.splitlines())), 100)

@@ -37,6 +37,8 @@ def chosen(p, what, text, known):
 
 def check_options(p, args):
     args.modes = chosen(p, "mode", args.modes, plan.MODES)
+    if len(args.modes) > len(plan.DEFAULT_MODES):
+        p.error(f"more than {len(plan.DEFAULT_MODES)} modes at once")
     try:
         args.mode_set = plan.with_params(args.guest_params)
     except ValueError as error:

@@ -14,6 +14,8 @@ PROGRAMS = ("fio", "iperf3", "sockperf")
 # In the lab's machines.
 FOLDER = "lab/tools"
 LOADER = "lib64/ld-linux-x86-64.so.2"
+# What the C library loads by itself when a thread is cancelled (iperf3's).
+UNWINDER = "usr/lib/x86_64-linux-gnu/libgcc_s.so.1"
 
 WRAPPER = """#!/bin/sh
 exec /{folder}/lib/{loader} --library-path /{folder}/lib /{folder}/real/{name} "$@"
@@ -41,7 +43,7 @@ def add(archive: Archive, names: list[str]) -> None:
     for name in names:
         rel = f"usr/bin/{name}"
         archive.add(tools.path / rel, f"{FOLDER}/real/{name}")
-        for lib in (LOADER, *tools.libraries(rel)):
+        for lib in (LOADER, UNWINDER, *tools.libraries(rel)):
             path = tools.path / lib
             archive.add(path, f"{FOLDER}/lib/{path.name}")
         archive.file(f"lab/bin/{name}", WRAPPER.format(
