@@ -14,6 +14,12 @@ refuses vbalance_host observe=2
 refuses vbalance_host redirect=2
 refuses vbalance_host vmm_us=1000001
 refuses vbalance_host threshold=99
+refuses vbalance_host boost=2
+refuses vbalance_host boost_us=49
+refuses vbalance_host boost_share=51
+refuses vbalance_host boost_vcpu_share=51
+refuses vbalance_host boost_row=0
+refuses vbalance_host holder_us=100001
 
 loads() {
 	for _ in 1 2 3 4 5; do
@@ -30,12 +36,25 @@ equal "default of hook" "$(cat /sys/module/vbalance_host/parameters/hook)" auto
 check "a loaded module cannot be loaded again" sh -c "! insmod $(module_path vbalance_host) 2>/dev/null"
 
 check "redirection is offered" grep -q "^redirect on" $HOST/features
-for value in vmm_us=0 vmm_us=1000000 threshold=100; do
+check "boosts are offered" grep -q "^boost on" $HOST/features
+for value in boost=1 boost_us=2000 boost_share=5 boost_vcpu_share=4 boost_row=4 holder_us=3000; do
+	equal "default: $value" "$(cat /sys/module/vbalance_host/parameters/"${value%%=*}")" "${value#*=}"
+done
+for value in vmm_us=0 vmm_us=1000000 threshold=100 boost=0 boost=1 \
+		boost_us=50 boost_us=20000 boost_share=0 boost_share=50 \
+		boost_vcpu_share=0 boost_vcpu_share=50 boost_row=1 boost_row=100 \
+		holder_us=0 holder_us=100000; do
 	echo "${value#*=}" > /sys/module/vbalance_host/parameters/"${value%%=*}"
 	equal "live: $value" "$(cat /sys/module/vbalance_host/parameters/"${value%%=*}")" "${value#*=}"
 done
 refuses_live vbalance_host vmm_us=-1
 refuses_live vbalance_host threshold=10001
+refuses_live vbalance_host boost=
+refuses_live vbalance_host boost_us=20001
+refuses_live vbalance_host boost_share=-1
+refuses_live vbalance_host boost_vcpu_share=51
+refuses_live vbalance_host boost_row=101
+refuses_live vbalance_host holder_us=1s
 unload vbalance_host
 load vbalance_host redirect=0
 check "redirect=0: not offered" grep -q "^redirect off (redirect=0" $HOST/features

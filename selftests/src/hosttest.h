@@ -12,6 +12,7 @@
 
 #define HOST	"/sys/kernel/debug/vbalance/host"
 #define STATS	HOST "/stats"
+#define PARAMETERS	"/sys/module/vbalance_host/parameters/"
 
 static int tests, failures;
 
@@ -89,14 +90,55 @@ static inline long stat_of(const char *name)
 	return value_of(STATS, name);
 }
 
-/* Of one of our VMs, from its folder (named like KVM's: pid-fd). */
+/* A file of one of our VMs, in its folder (named like KVM's: pid-fd). */
+static inline const char *vm_file(const struct minivm *m, const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), HOST "/%d-%d/%s", getpid(), m->vm, name);
+	return path;
+}
+
 static inline long vm_value(const struct minivm *m, const char *name)
 {
-	char path[128];
+	return value_of(vm_file(m, "registration"), name);
+}
 
-	snprintf(path, sizeof(path), HOST "/%d-%d/registration", getpid(),
-		 m->vm);
-	return value_of(path, name);
+/* State of a vCPU; returns column preempted_n, or -1: it is not there. */
+static inline long vm_state(const struct minivm *m, int slot, char state[16])
+{
+	long n, found = -1;
+	char line[512], s[16];
+	FILE *f = fopen(vm_file(m, "vcpus"), "r");
+	int i;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%d %*u %15s %*u %*u %*u %ld", &i, s, &n) ==
+		    3 && i == slot) {
+			found = n;
+			strcpy(state, s);
+		}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static inline long vm_preempted(const struct minivm *m, int slot)
+{
+	char state[16];
+
+	return vm_state(m, slot, state);
+}
+
+static inline void set_parameter(const char *name, const char *value)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	f = fopen(path, "w");
+	if (!f || fputs(value, f) < 0 || fclose(f))
+		vm_must(-1, path);
 }
 
 static inline long pages_held(void)

@@ -36,8 +36,6 @@
 #define VM_SHOTS	0xf0000UL
 #define VM_CLOCK	0xf8000UL
 
-#define PARAMETERS	"/sys/module/vbalance_host/parameters/"
-
 static struct minivm m;
 static struct vm_thread thread[NR];
 static int active[NR];		/* its thread is not in user space */
@@ -552,17 +550,6 @@ static struct try nobody(void)
 }
 
 /* ---- the owner's states ---- */
-
-static void set_parameter(const char *name, const char *value)
-{
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", name);
-	f = fopen(path, "w");
-	if (!f || fputs(value, f) < 0 || fclose(f))
-		vm_must(-1, path);
-}
 
 static const struct {
 	const char *name;

@@ -130,25 +130,6 @@ static void reaches(int slot, __u32 state, const char *how)
 	report_times(seen && after && past, name);
 }
 
-/* Column preempted_n of a vCPU in our folder; -1: not there. */
-static long host_preempted(int slot)
-{
-	char path[128], line[512];
-	long n = -1, found = -1;
-	FILE *f;
-	int s;
-
-	snprintf(path, sizeof(path), HOST "/%d-%d/vcpus", getpid(), m.vm);
-	f = fopen(path, "r");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%d %*u %*s %*u %*u %*u %ld", &s, &n) == 2 &&
-		    s == slot)
-			found = n;
-	if (f)
-		fclose(f);
-	return found;
-}
-
 /*
  * vCPUs have a past when the guest registers. The first change after that adds
  * what happened since, not the whole past at once.
@@ -161,15 +142,15 @@ static void registration(void)
 
 	for (i = 0; i < 2; i++)
 		vm_start(&thread[i], &m, i, there, VM_AREA);
-	report(AWAIT(host_preempted(1) > 5), "two vCPUs have a past");
+	report(AWAIT(vm_preempted(&m, 1) > 5), "two vCPUs have a past");
 	for (i = 0; i < 2; i++)
 		vm_join(&thread[i]);
 	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
-	past = host_preempted(1);
+	past = vm_preempted(&m, 1);
 	nr = t[1].nr_preempted;
 	spent = t[1].preempted_tsc;
 	vm_call(&m, 1, VB_HYPERCALL, VB_OP_PROBE, 0, 0, 0);
-	past = host_preempted(1) - past;
+	past = vm_preempted(&m, 1) - past;
 	expect(t[1].nr_preempted - nr, past,
 	       "first change after the registration: preemptions");
 	report(past || t[1].preempted_tsc == spent,

@@ -60,9 +60,12 @@ _Static_assert(sizeof(struct vm_box) == 256, "vm_box");
 
 #define VM_CMD_HALT	1
 #define VM_CMD_LEAVE	2
+#define VM_CMD_DONE	3	/* VB_OP_DONE, and on */
+
+_Static_assert(VB_HYPERCALL == 0x76424c00 && VB_OP_DONE == 4, "vm_loop");
 
 /* rdi: own box, rsi: running bitmap, r8: own slot, r9: own state. */
-extern const unsigned char vm_loop[], vm_loop_end[];
+extern const unsigned char vm_loop[], vm_loop_call[], vm_loop_end[];
 
 __asm__(
 ".pushsection .rodata\n"
@@ -86,10 +89,17 @@ __asm__(
 "	movq	$0, (%rdi)\n"
 "	dec	%rax\n"
 "	jz	2f\n"
+"	dec	%rax\n"
+"	jnz	3f\n"
 "	out	%al, $0xf4\n"
 "	jmp	1b\n"
 "2:	hlt\n"
 "	incq	40(%rdi)\n"
+"	jmp	1b\n"
+"3:	mov	$0x76424c00, %eax\n"
+"	mov	$4, %ebx\n"
+"vm_loop_call:\n"
+"	vmcall\n"			/* vm_new() puts the right one here */
 "	jmp	1b\n"
 "vm_loop_end:\n"
 ".popsection\n");
@@ -226,6 +236,8 @@ static inline void vm_new(struct minivm *m, unsigned char *mem, int irqchip)
 	*(__u64 *)(m->mem + VM_PDPT) = 0x87;	/* 1 GB page at 0 */
 	memcpy(m->mem + VM_CODE, call[vm_is_amd()], sizeof(call[0]));
 	memcpy(m->mem + VM_LOOP, vm_loop, vm_loop_end - vm_loop);
+	memcpy(m->mem + VM_LOOP + (vm_loop_call - vm_loop), call[vm_is_amd()],
+	       3);
 	memcpy(m->mem + VM_NMI, "\x48\xcf", 2);			/* iretq */
 	((__u64 *)(m->mem + VM_GDT))[1] = 0x00af9b000000ffffULL;	/* code */
 	((__u64 *)(m->mem + VM_GDT))[2] = 0x00cf93000000ffffULL;	/* data */

@@ -20,6 +20,7 @@ struct vm_thread {
 	int stop, quit;
 	int waits;		/* it is in user space, until vm_resume() */
 	int error;		/* errno or exit reason that ended it */
+	volatile pid_t tid;	/* 0: not there yet */
 	sem_t go;
 	pthread_t thread;
 };
@@ -84,6 +85,7 @@ static void *vm_thread_fn(void *arg)
 	if (t->cpu >= 0 && !vm_pin(t->cpu))
 		t->error = errno;
 	vm_run_here = run;
+	t->tid = gettid();
 	while (!t->error && !t->quit) {
 		int leave = 0;
 

@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Boosts of the vCPUs of VMs of our own (src/kvm_boost*.c): who is boosted and
+# how it ends, what is left of a thread's attributes, what a lying guest gains;
+# with each kind of hook; while vbalance_host comes and goes; with observe=1.
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "$0")/ktap.sh"
+need_root
+need_module vbalance_host
+[ -e /dev/kvm ] || skip_all "no /dev/kvm"
+for p in kvm_boost kvm_boost_attr kvm_boost_fair kvm_hold; do
+	command -v "$p" >/dev/null || skip_all "$p is not built"
+done
+unload vbalance_host
+kvm_hold &
+KTAP_KILL=$!
+
+boosts() { grep -q '^hint [1-9]' "$HOST"/*/boost 2>/dev/null; }
+
+# What the program prints, between lines about the module.
+storm() {
+	kvm_boost_fair storm &
+	storm_pid=$!
+	KTAP_KILL="$KTAP_KILL $storm_pid"
+	storm_n=0
+	while [ "$storm_n" -lt 8 ]; do
+		await 20 boosts || echo "not ok - nothing is boosted"
+		unload vbalance_host || echo "not ok - unload"
+		load vbalance_host hook="$hook" boost_us=20000 boost_share=50 \
+			boost_vcpu_share=50 || echo "not ok - load"
+		storm_n=$((storm_n + 1))
+	done
+	await 20 boosts || echo "not ok - nothing is boosted"
+	kill -TERM "$storm_pid"
+	wait "$storm_pid"
+}
+
+for hook in ftrace kprobe; do
+	check "load with hook=$hook" load vbalance_host hook=$hook
+	check "hook=$hook: boosts are offered" grep -q "^boost on" $HOST/features
+	embed "hook=$hook" kvm_boost
+	embed "hook=$hook: storm" storm
+	check "unload with hook=$hook" unload vbalance_host
+done
+
+# The same whatever the hooks are.
+check "load" load vbalance_host
+embed "attributes" kvm_boost_attr
+embed "fairness" kvm_boost_fair
+check "unload" unload vbalance_host
+
+check "load with observe=1" load vbalance_host observe=1
+check "observe=1: not offered" grep -q "^boost off (observe=1" $HOST/features
+embed "observe=1" kvm_boost off
+check "unload with observe=1" unload vbalance_host
+ktap_end

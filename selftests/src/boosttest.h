@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A VM whose vCPUs compete for one CPU with a hog, what its counters of boosts
+ * say, and everything about a thread that a boost has to put back.
+ */
+#ifndef _VB_BOOSTTEST_H
+#define _VB_BOOSTTEST_H
+
+#include <sys/syscall.h>
+
+#include "vmthread.h"
+#include "hosttest.h"
+#include "../core/boost.h"
+
+#define COOKIE	0x1122334455667788ULL
+#define NR	2
+#define CRITICAL	(VB_CRITICAL_SAID | VB_CRITICAL_IRQ)
+#define PREEMPTIONS	50	/* chances for a boost that must not be */
+
+static struct minivm m;
+static struct vm_thread thread[NR];
+static struct vb_header *h;
+static volatile struct vb_vcpu_host *host;
+static volatile struct vb_vcpu_guest *guest;
+static int here, there;		/* CPUs: ours, the vCPUs' */
+
+static inline __u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+/* As AWAIT(), without sleep: for what passes quickly. */
+#define CATCH(cond)							\
+	({								\
+		__u64 catch_end = now_ns() + 10000000000ULL;		\
+		int catch_good;						\
+									\
+		while (!(catch_good = !!(cond)) && now_ns() < catch_end)	\
+			;						\
+		catch_good;						\
+	})
+
+/* ---- counters ---- */
+
+static inline long count(const char *name)
+{
+	return value_of(vm_file(&m, "boost"), name);
+}
+
+static inline long begun(void)
+{
+	return count("hint") + count("holder") + count("fast_path");
+}
+
+static inline long ended(void)
+{
+	return count("ended_done") + count("ended_off_cpu") +
+		count("ended_bound") + count("ended_gone");
+}
+
+/* Nothing is under way, nor comes any more. Nobody may be critical. */
+static inline int at_rest(void)
+{
+	long n;
+	int i;
+
+	for (i = 0; i < 500; i++) {
+		n = begun();
+		usleep(20000);
+		if (n == ended() && n == begun() && !host[0].boosted &&
+		    !host[1].boosted)
+			return 1;
+	}
+	return 0;
+}
+
+static inline void print_counts(void)
+{
+	char line[128];
+	FILE *f = fopen(vm_file(&m, "boost"), "r");
+
+	printf("#");
+	while (f && fgets(line, sizeof(line), f))
+		printf(" %.*s;", (int)strcspn(line, "\n"), line);
+	printf("\n");
+	if (f)
+		fclose(f);
+}
+
+/* Room for one boost after the other. */
+static inline void generous(const char *us)
+{
+	set_parameter("boost_us", us);
+	set_parameter("boost_share", "50");
+	set_parameter("boost_vcpu_share", "50");
+}
+
+static inline void defaults(void)
+{
+	set_parameter("boost", "1");
+	set_parameter("boost_us", "2000");
+	set_parameter("boost_share", "5");
+	set_parameter("boost_vcpu_share", "4");
+	set_parameter("boost_row", "4");
+	set_parameter("holder_us", "3000");
+}
+
+/* ---- the VM ---- */
+
+static inline void vm_set_up(void)
+{
+	int i;
+
+	vm_new(&m, vm_memory_new(), 1);
+	for (i = 0; i < NR; i++) {
+		vm_add_vcpu(&m);
+		vm_mode(&m, i, 0);
+		vm_mp_state(&m, i, KVM_MP_STATE_RUNNABLE);
+	}
+	h = vm_header(&m, VM_AREA, NR, COOKIE);
+	host = vm_host_table(h);
+	guest = (struct vb_vcpu_guest *)((char *)h + h->guest_table_page *
+					 VB_PAGE_SIZE);
+}
+
+static inline int set_up(void)
+{
+	begin();
+	here = sched_getcpu();
+	there = vm_pin(here) ? vm_other_cpu(here) : -1;
+	if (there < 0) {
+		printf("1..0 # SKIP needs two CPUs\n");
+		return 0;
+	}
+	vm_set_up();
+	return 1;
+}
+
+/* vCPU @i spins on its CPU. */
+static inline pid_t start(int i)
+{
+	vm_start(&thread[i], &m, i, there, VM_AREA);
+	AWAIT(vm_box(&m, i)->beats);
+	return thread[i].tid;
+}
+
+static inline void send(int i)
+{
+	struct kvm_msi msi = { .address_lo = 0xfee00000U | i << 12,
+			       .data = 0x41 };
+
+	vm_must(ioctl(m.vm, KVM_SIGNAL_MSI, &msi), "KVM_SIGNAL_MSI");
+}
+
+static inline int in_state(int i, const char *state)
+{
+	char s[16];
+
+	return vm_state(&m, i, s) >= 0 && !strcmp(s, state);
+}
+
+/* It loses its CPU again and again. */
+static inline int more_preemptions(int i)
+{
+	long n = vm_preempted(&m, i);
+
+	return AWAIT(vm_preempted(&m, i) > n + PREEMPTIONS);
+}
+
+/* ---- the hog on the vCPUs' CPU ---- */
+
+/*
+ * HOG_FAIR spins, an equal among equals. HOG_FIFO spins before everybody.
+ * HOG_PULSES wakes up before everybody, stays until vCPU 0 is boosted (or for
+ * a while), and leaves until it is not: as many boosts as the machine can do.
+ */
+enum hog { HOG_NONE, HOG_FAIR, HOG_FIFO, HOG_PULSES };
+
+#define PULSE_NS	3000000
+
+static struct {
+	pthread_t thread;
+	enum hog kind;
+	volatile int stop;
+	volatile pid_t tid;
+} hog;
+
+static inline void hog_pulse(void)
+{
+	__u64 start = now_ns();
+
+	while (!hog.stop && !host[0].boosted && now_ns() - start < PULSE_NS)
+		;
+	start = now_ns();
+	do {
+		usleep(50);
+	} while (!hog.stop && host[0].boosted && now_ns() - start < PULSE_NS);
+}
+
+static void *hog_fn(void *unused)
+{
+	struct sched_param p = { .sched_priority = 50 };
+
+	vm_pin(there);
+	if (hog.kind != HOG_FAIR && sched_setscheduler(0, SCHED_FIFO, &p))
+		vm_must(-1, "SCHED_FIFO");
+	hog.tid = gettid();
+	while (!hog.stop)
+		if (hog.kind == HOG_PULSES)
+			hog_pulse();
+	return unused;
+}
+
+static inline void hog_stop(void)
+{
+	if (hog.kind == HOG_NONE)
+		return;
+	hog.stop = 1;
+	pthread_join(hog.thread, NULL);
+	hog.kind = HOG_NONE;
+}
+
+static inline void hog_start(enum hog kind)
+{
+	hog_stop();
+	hog.kind = kind;
+	hog.stop = 0;
+	hog.tid = 0;
+	errno = pthread_create(&hog.thread, NULL, hog_fn, NULL);
+	if (errno)
+		vm_must(-1, "pthread_create");
+	AWAIT(hog.tid);
+}
+
+/* ---- what a thread is ---- */
+
+/* <sched.h> has it or not, and <linux/sched/types.h> does not go with it. */
+struct attr {
+	__u32	size, policy;
+	__u64	flags;
+	__s32	nice;
+	__u32	priority;
+	__u64	runtime, deadline, period;
+	__u32	util_min, util_max;
+};
+
+#define ATTR_RESET_ON_FORK	1
+
+struct attributes {
+	struct attr a;
+	long slack;
+	cpu_set_t cpus;
+};
+
+static inline int slack_file(pid_t tid, const char *mode, long *slack)
+{
+	char path[64];
+	FILE *f;
+	int good;
+
+	snprintf(path, sizeof(path), "/proc/%d/timerslack_ns", tid);
+	f = fopen(path, mode);
+	good = f && (*mode == 'r' ? fscanf(f, "%ld", slack) == 1 :
+				    fprintf(f, "%ld", *slack) > 0);
+	return f && !fclose(f) && good;
+}
+
+static inline struct attributes attributes_of(pid_t tid)
+{
+	struct attributes x;
+
+	memset(&x, 0, sizeof(x));
+	vm_must(syscall(SYS_sched_getattr, tid, &x.a, sizeof(x.a), 0),
+		"sched_getattr");
+	if (!slack_file(tid, "r", &x.slack))
+		vm_must(-1, "timerslack_ns");
+	vm_must(sched_getaffinity(tid, sizeof(x.cpus), &x.cpus),
+		"sched_getaffinity");
+	return x;
+}
+
+static inline int set_attr(pid_t tid, struct attr a)
+{
+	a.size = sizeof(a);
+	/* Clamps are not ours to set: without their flags they are ignored. */
+	return syscall(SYS_sched_setattr, tid, &a, 0);
+}
+
+static inline void set_slack(pid_t tid, long slack)
+{
+	if (!slack_file(tid, "w", &slack))
+		vm_must(-1, "timerslack_ns");
+}
+
+static inline void print_attributes(const char *what,
+				    const struct attributes *x)
+{
+	printf("# %s: policy %u, flags %#llx, nice %d, priority %u, runtime %llu, deadline %llu, period %llu, clamps %u %u, slack %ld, %d CPUs\n",
+	       what, x->a.policy, x->a.flags, x->a.nice, x->a.priority,
+	       x->a.runtime, x->a.deadline, x->a.period, x->a.util_min,
+	       x->a.util_max, x->slack, CPU_COUNT(&x->cpus));
+}
+
+static inline int same_now(pid_t tid, const struct attributes *want)
+{
+	struct attributes got = attributes_of(tid);
+
+	return !memcmp(&got, want, sizeof(got));
+}
+
+/* Soon, and then for good: nothing may be under way. */
+static inline int becomes(pid_t tid, const struct attributes *want)
+{
+	struct attributes got;
+	int i;
+
+	for (i = 0; i < 50; i++)
+		if (at_rest() && same_now(tid, want))
+			return 1;
+	got = attributes_of(tid);
+	print_attributes("expected", want);
+	print_attributes("got", &got);
+	return 0;
+}
+
+/* CPU time of a thread of ours, ns. */
+static inline long cpu_ns(pid_t tid)
+{
+	char path[64];
+	long ns = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%ld", &ns) != 1)
+		vm_must(-1, path);
+	fclose(f);
+	return ns;
+}
+
+#endif /* _VB_BOOSTTEST_H */

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who is boosted and who is not, and how it ends: the counters of a VM of our
+ * own whose vCPU loses its CPU to a hog. Prints KTAP. Needs /dev/kvm,
+ * vbalance_host, root and two CPUs.
+ *
+ *	kvm_boost		all of it
+ *	kvm_boost off		vbalance_host was loaded with observe=1
+ *
+ * That something does not happen is claimed only after many chances for it:
+ * preemptions that the host has counted.
+ */
+#define _GNU_SOURCE
+#include "boosttest.h"
+
+#define TRIES	200
+
+/* @grows: a counter that has to; NULL: no boost may begin. */
+static void hint(__u32 word, const char *grows, const char *name)
+{
+	long before = begun(), was = grows ? count(grows) : 0;
+	int good;
+
+	guest[0].critical = word;
+	if (grows)
+		good = AWAIT(count(grows) > was);
+	else
+		good = more_preemptions(0) && begun() == before;
+	guest[0].critical = VB_CRITICAL_SAID;
+	report(good && at_rest(), name);
+}
+
+static void hints(void)
+{
+	generous("500");
+	set_parameter("holder_us", "0");
+	hog_start(HOG_FAIR);
+	hint(CRITICAL, "hint", "critical, an interrupt: boosted");
+	hint(VB_CRITICAL_SAID | VB_CRITICAL_MOVE, "hint",
+	     "critical, a move: boosted");
+	hint(VB_CRITICAL_SAID, NULL, "not critical: not boosted");
+	hint(0, NULL, "says nothing, no interrupt: not boosted");
+	hint(VB_CRITICAL_ANY, NULL,
+	     "critical, but does not say that it says: not boosted");
+	hint(VB_CRITICAL_SAID | ~(__u32)VB_CRITICAL_ANY, NULL,
+	     "unknown bits only: not boosted");
+	set_parameter("boost", "0");
+	hint(CRITICAL, NULL, "boost=0: not boosted");
+	set_parameter("boost", "1");
+	hint(CRITICAL, "hint", "boost=1 again: boosted");
+	set_parameter("boost_share", "0");
+	hint(CRITICAL, NULL, "boost_share=0: not boosted");
+	report(count("no_vm_tokens") > 0, "boost_share=0: for lack of tokens");
+	set_parameter("boost_share", "50");
+	set_parameter("boost_vcpu_share", "0");
+	hint(CRITICAL, NULL, "boost_vcpu_share=0: not boosted");
+	report(count("no_vcpu_tokens") > 0,
+	       "boost_vcpu_share=0: for lack of tokens");
+	hog_stop();
+	defaults();
+}
+
+/* What is paid for, and how often in a row. */
+static void rows(int row)
+{
+	long yes, no, paid = count("boosted_ns");
+	char text[16], name[64];
+
+	generous("500");
+	snprintf(text, sizeof(text), "%d", row);
+	set_parameter("boost_row", text);
+	hog_start(HOG_FAIR);
+	no = count("in_row");
+	yes = begun() + count("extended") + count("not_needed");
+	guest[0].critical = CRITICAL;
+	snprintf(name, sizeof(name), "boost_row=%d: refused, then again", row);
+	report(AWAIT(count("in_row") > no + 20), name);
+	guest[0].critical = VB_CRITICAL_SAID;
+	hog_stop();
+	snprintf(name, sizeof(name), "boost_row=%d: at rest", row);
+	report(at_rest(), name);
+	no = count("in_row") - no;
+	yes = begun() + count("extended") + count("not_needed") - yes;
+	/* Begun in the middle of a row, and ended so. */
+	if (yes <= (no - 1) * row || yes > (no + 1) * row)
+		printf("# %ld times given, %ld refused\n", yes, no);
+	snprintf(name, sizeof(name), "boost_row=%d: just so many in a row", row);
+	report(yes > (no - 1) * row && yes <= (no + 1) * row, name);
+	snprintf(name, sizeof(name), "boost_row=%d: they took CPU time", row);
+	report(count("boosted_ns") > paid, name);
+	defaults();
+}
+
+static int is_boosted(pid_t tid)
+{
+	struct attributes x = attributes_of(tid);
+
+	return x.a.policy == SCHED_FIFO && x.a.priority == 1;
+}
+
+/* Seen from outside: the thread, and the word for the guest. */
+static void seen(pid_t tid)
+{
+	generous("20000");
+	hog_start(HOG_FAIR);
+	guest[0].critical = CRITICAL;
+	report(CATCH(is_boosted(tid)), "a boosted thread is SCHED_FIFO");
+	report(CATCH(host[0].boosted), "the guest is told");
+	report(!host[1].boosted, "not about another vCPU");
+	guest[0].critical = VB_CRITICAL_SAID;
+	report(at_rest() && !is_boosted(tid), "and then it is not");
+	hog_stop();
+	defaults();
+}
+
+/* ---- how it ends ---- */
+
+static int back_from(__u64 command)
+{
+	if (!AWAIT(!vm_box(&m, 0)->command))
+		return 0;
+	if (command == VM_CMD_LEAVE) {
+		if (!AWAIT(thread[0].waits))
+			return 0;
+		vm_resume(&thread[0]);
+	} else if (command == VM_CMD_HALT) {
+		if (!AWAIT(in_state(0, "halted")))
+			return 0;
+		vm_nmi(&m, 0);
+	}
+	return 1;
+}
+
+/* The boost may be over before the guest sees the command: again then. */
+static void ends(__u64 command, const char *counter, const char *name)
+{
+	long before = count(counter);
+	int i, good = 1;
+
+	guest[0].critical = CRITICAL;
+	for (i = 0; i < TRIES && good && count(counter) == before; i++) {
+		good = CATCH(host[0].boosted);
+		vm_command(&thread[0], command);
+		good = good && back_from(command);
+	}
+	good = good && AWAIT(count(counter) > before);
+	guest[0].critical = VB_CRITICAL_SAID;
+	report(good && at_rest(), name);
+}
+
+static void endings(void)
+{
+	long n;
+
+	generous("20000");
+	hog_start(HOG_FAIR);
+	ends(VM_CMD_DONE, "ended_done", "VB_OP_DONE ends it");
+	ends(VM_CMD_HALT, "ended_off_cpu", "a halt ends it");
+	ends(VM_CMD_LEAVE, "ended_off_cpu", "an exit to user space ends it");
+	set_parameter("boost_us", "500");
+	n = count("ended_bound");
+	guest[0].critical = CRITICAL;
+	report(AWAIT(count("ended_bound") > n + 20), "time ends it");
+	guest[0].critical = VB_CRITICAL_SAID;
+	report(at_rest(), "all have ended");
+	hog_stop();
+
+	n = count("ended_done");
+	vm_command(&thread[0], VM_CMD_DONE);
+	report(AWAIT(!vm_box(&m, 0)->command) && count("ended_done") == n,
+	       "VB_OP_DONE without a boost: nothing");
+	expect(vm_call(&m, 1, VB_HYPERCALL, VB_OP_DONE, 0, 0, 0), 0,
+	       "VB_OP_DONE without a boost: result");
+	defaults();
+}
+
+/* ---- a guest that does not say ---- */
+
+/* Interrupts, and preemptions soon after: it becomes holder, or it does not. */
+static void holder(int becomes_it, const char *name)
+{
+	long before = count("holder"), n = vm_preempted(&m, 0);
+	int i, good;
+
+	for (i = 0; i < 60000; i++) {
+		send(0);
+		usleep(1000);
+		if (becomes_it ? count("holder") > before :
+				 vm_preempted(&m, 0) > n + PREEMPTIONS)
+			break;
+	}
+	good = becomes_it ? count("holder") > before :
+		vm_preempted(&m, 0) > n + PREEMPTIONS &&
+		count("holder") == before;
+	report(good && at_rest(), name);
+}
+
+static void holders(const char *who)
+{
+	char name[96];
+	long before, n;
+	int i, good = 1;
+
+	generous("500");
+	hog_start(HOG_FAIR);
+	set_parameter("holder_us", "0");
+	snprintf(name, sizeof(name), "%s, holder_us=0: no holder", who);
+	holder(0, name);
+	set_parameter("holder_us", "100000");
+	snprintf(name, sizeof(name), "%s, an interrupt: holder", who);
+	holder(1, name);
+
+	/* What was delivered before a halt is done after it. */
+	for (i = 0; i < 5 && good; i++) {
+		send(0);
+		vm_command(&thread[0], VM_CMD_HALT);
+		good = AWAIT(in_state(0, "halted"));
+		before = begun();
+		n = vm_preempted(&m, 0);
+		vm_nmi(&m, 0);
+		good &= AWAIT(vm_preempted(&m, 0) > n + 3);
+		good &= begun() == before;
+	}
+	snprintf(name, sizeof(name), "%s, after a halt: no holder", who);
+	report(good && at_rest(), name);
+	hog_stop();
+	defaults();
+}
+
+/* ---- fast path ---- */
+
+/*
+ * vCPU 0 has lost its CPU to a real-time hog, or to vCPU 1, and nobody changes
+ * his state while the MSI is sent. Returns how many boosts that made, -1:
+ * there was no such moment.
+ */
+static long fast_path(int other)
+{
+	long n[2], before;
+	int i, good;
+
+	for (i = 0; i < TRIES; i++) {
+		if (!AWAIT(in_state(0, "preempted") &&
+			   (!other || in_state(1, "running"))))
+			return -1;
+		n[0] = vm_preempted(&m, 0);
+		n[1] = vm_preempted(&m, 1);
+		before = count("fast_path");
+		good = in_state(0, "preempted") &&
+			(!other || in_state(1, "running"));
+		send(0);
+		good &= in_state(0, "preempted") &&
+			(!other || in_state(1, "running")) &&
+			n[0] == vm_preempted(&m, 0) &&
+			n[1] == vm_preempted(&m, 1);
+		if (!other)
+			AWAIT(count("fast_path") > before);
+		if (!at_rest())
+			return -1;
+		if (good)
+			return count("fast_path") - before;
+	}
+	return -1;
+}
+
+static void fast_paths(const char *who)
+{
+	struct sched_param fifo = { .sched_priority = 50 };
+	char name[96];
+	long paid;
+	int i;
+
+	generous("2000");
+	set_parameter("holder_us", "0");
+	hog_start(HOG_FIFO);
+	snprintf(name, sizeof(name), "%s, nobody runs: fast path", who);
+	expect(fast_path(0), 1, name);
+	hog_start(HOG_FAIR);
+	paid = count("boosted_ns");
+	for (i = 0; i < 5000 && count("boosted_ns") == paid; i++) {
+		send(0);
+		usleep(1000);
+	}
+	snprintf(name, sizeof(name), "%s, fast path: it takes CPU time", who);
+	report(count("boosted_ns") > paid, name);
+	hog_stop();
+
+	start(1);
+	sched_setscheduler(thread[1].tid, SCHED_FIFO, &fifo);
+	snprintf(name, sizeof(name), "%s, another one runs: no fast path", who);
+	expect(fast_path(1), 0, name);
+	vm_join(&thread[1]);
+	vm_mp_state(&m, 1, KVM_MP_STATE_RUNNABLE);
+
+	hog_start(HOG_FIFO);
+	set_parameter("boost", "0");
+	AWAIT(in_state(0, "preempted"));
+	paid = begun();
+	for (i = 0; i < 20; i++)
+		send(0);
+	snprintf(name, sizeof(name), "%s, boost=0: no fast path", who);
+	report(at_rest() && begun() == paid, name);
+	hog_stop();
+	defaults();
+}
+
+static int off(void)
+{
+	start(0);
+	hog_start(HOG_FAIR);
+	report(more_preemptions(0), "observe=1: it loses its CPU");
+	holder(0, "observe=1: no holder");
+	hog_start(HOG_FIFO);
+	report(AWAIT(in_state(0, "preempted")), "observe=1: nobody runs");
+	send(0);
+	report(at_rest() && !begun(), "observe=1: no boost at all");
+	expect(count("other_policy") + count("not_needed") +
+	       count("no_vm_tokens") + count("in_row"), 0,
+	       "observe=1: none was thought of");
+	hog_stop();
+	report(!vm_join(&thread[0]), "observe=1: the vCPU ends well");
+	vm_destroy(&m);
+	return end();
+}
+
+int main(int argc, char **argv)
+{
+	struct attributes before;
+	pid_t tid;
+
+	if (!set_up())
+		return 4;
+	if (argc > 1 && !strcmp(argv[1], "off"))
+		return off();
+	defaults();
+	/* Without an area. */
+	tid = start(0);
+	before = attributes_of(tid);
+	holders("no area");
+	fast_paths("no area");
+	report(!vm_join(&thread[0]), "the vCPU ends well");
+
+	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
+	report(h->host_features & VB_HF_BOOST,
+	       "the area says that vCPUs are boosted");
+	tid = start(0);
+	holders("says nothing");
+	guest[0].critical = VB_CRITICAL_SAID;
+	fast_paths("says that it is not critical");
+	hog_start(HOG_FAIR);
+	set_parameter("holder_us", "100000");
+	holder(0, "says that it is not critical, an interrupt: no holder");
+	defaults();
+	hog_stop();
+	hints();
+	rows(1);
+	rows(4);
+	rows(7);
+	seen(tid);
+	endings();
+	report(becomes(tid, &before), "the thread is as it was");
+	print_counts();
+	expect(begun(), ended(), "each boost has ended once");
+	expect(count("other_policy") + count("user_changed") +
+	       count("ended_gone"), 0, "nobody else had a hand in it");
+	report(!vm_join(&thread[0]), "the vCPU ends well once more");
+	expect(vm_unregister(&m, COOKIE), -VB_ENOENT, "unregistered");
+	vm_destroy(&m);
+	report(all_unpinned(), "nothing pinned at the end");
+	return end();
+}

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What boosts leave behind of a thread's scheduling attributes: exactly what
+ * it was, or what somebody has set meanwhile; and that a thread to which
+ * somebody gave another policy is left alone. Prints KTAP. Needs /dev/kvm,
+ * vbalance_host, root and two CPUs.
+ *
+ * What a change makes of a thread is found with a second one (the model) that
+ * is never boosted, so that no kernel's rules are repeated here.
+ */
+#define _GNU_SOURCE
+#include <sys/resource.h>
+
+#include "boosttest.h"
+
+#define BOOSTS	300		/* for each kind of thread */
+#define ROUNDS	5		/* for each kind of change */
+#define SLACK	123456
+#define BASE_SLICE	"/sys/kernel/debug/sched/base_slice_ns"
+#define RT_RUNTIME	"/proc/sys/kernel/sched_rt_runtime_us"
+
+static pid_t tid, model;
+
+/* ---- changes ---- */
+
+struct change {
+	const char *name;
+	enum { NICE, ATTR, CPUS } kind;
+	struct attr a;
+};
+
+/* May run in a signal handler. Returns 0 or an error number. */
+static int apply(pid_t who, const struct change *c)
+{
+	cpu_set_t set;
+	int ret = -1;
+
+	switch (c->kind) {
+	case NICE:
+		ret = setpriority(PRIO_PROCESS, who, c->a.nice);
+		break;
+	case ATTR:
+		ret = set_attr(who, c->a);
+		break;
+	case CPUS:
+		CPU_ZERO(&set);
+		CPU_SET(here, &set);
+		CPU_SET(there, &set);
+		ret = sched_setaffinity(who, sizeof(set), &set);
+		break;
+	}
+	return ret ? errno : 0;
+}
+
+/* By another process: it was there before the VM, and is told by a pipe. */
+static int to_other[2], from_other[2];
+
+struct order {
+	pid_t tid;
+	const struct change *change;
+};
+
+static void other_process(void)
+{
+	struct order o;
+	int err;
+
+	if (pipe(to_other) || pipe(from_other))
+		vm_must(-1, "pipe");
+	if (vm_must(fork(), "fork"))
+		return;
+	close(to_other[1]);
+	while (read(to_other[0], &o, sizeof(o)) == sizeof(o)) {
+		err = apply(o.tid, o.change);
+		if (write(from_other[1], &err, sizeof(err)) != sizeof(err))
+			break;
+	}
+	_exit(0);
+}
+
+static int by_process(const struct change *c)
+{
+	struct order o = { tid, c };
+	int err;
+
+	if (write(to_other[1], &o, sizeof(o)) != sizeof(o) ||
+	    read(from_other[0], &err, sizeof(err)) != sizeof(err))
+		vm_must(-1, "the other process");
+	return err;
+}
+
+static int by_thread(const struct change *c)
+{
+	return apply(tid, c);
+}
+
+/* By itself, out of the guest by a signal. */
+static const struct change * volatile own_change;
+static volatile int own_error;
+
+static void on_own_change(int sig)
+{
+	int saved = errno;
+
+	(void)sig;
+	own_error = apply(0, own_change);
+	own_change = NULL;
+	errno = saved;
+}
+
+static int by_itself(const struct change *c)
+{
+	own_change = c;
+	pthread_kill(thread[0].thread, SIGUSR2);
+	return AWAIT(!own_change) ? own_error : ETIMEDOUT;
+}
+
+/* ---- the two threads ---- */
+
+static void *sleep_fn(void *unused)
+{
+	vm_pin(there);
+	model = gettid();
+	for (;;)
+		pause();
+	return unused;
+}
+
+/* Both threads are this, with a slack of their own. */
+static struct attributes both(struct attr a)
+{
+	pid_t t[2] = { tid, model };
+	struct attr fair = { .policy = SCHED_OTHER };
+	struct attributes x;
+	cpu_set_t set;
+	int i;
+
+	CPU_ZERO(&set);
+	CPU_SET(there, &set);
+	for (i = 0; i < 2; i++) {
+		vm_must(set_attr(t[i], fair), "sched_setattr");
+		set_slack(t[i], SLACK);
+		vm_must(set_attr(t[i], a), "sched_setattr");
+		vm_must(sched_setaffinity(t[i], sizeof(set), &set),
+			"sched_setaffinity");
+	}
+	x = attributes_of(model);
+	if (!same_now(tid, &x))
+		printf("# the two threads differ\n");
+	return x;
+}
+
+static const struct attr was = { .policy = SCHED_OTHER, .nice = 5 };
+
+/* ---- the same afterwards ---- */
+
+static void many(struct attr a, const char *name)
+{
+	struct attributes before = both(a);
+	char text[128];
+	long n = begun();
+
+	guest[0].critical = CRITICAL;
+	snprintf(text, sizeof(text), "%s: boosted some hundred times", name);
+	report(AWAIT(begun() >= n + BOOSTS), text);
+	guest[0].critical = VB_CRITICAL_SAID;
+	snprintf(text, sizeof(text), "%s: the same afterwards", name);
+	report(becomes(tid, &before), text);
+}
+
+static int has_slices(void)
+{
+	struct attributes x = both((struct attr){ .runtime = 7000000 });
+
+	return x.a.runtime == 7000000;
+}
+
+static int slice_follows(long base)
+{
+	return attributes_of(tid).a.runtime == (__u64)base;
+}
+
+/* No slice of its own: it follows the administrator's. */
+static void default_slice(void)
+{
+	FILE *f = fopen(BASE_SLICE, "r+");
+	long base, other;
+	int good;
+
+	if (!f || fscanf(f, "%ld", &base) != 1)
+		vm_must(-1, BASE_SLICE);
+	other = 2 * base;
+	rewind(f);
+	fprintf(f, "%ld", other);
+	fflush(f);
+	good = AWAIT(slice_follows(other));
+	rewind(f);
+	fprintf(f, "%ld", base);
+	fclose(f);
+	report(good && AWAIT(slice_follows(base)),
+	       "the default slice is still the default");
+}
+
+static void kinds(void)
+{
+	hog_start(HOG_PULSES);
+	many((struct attr){ .nice = 5 }, "SCHED_OTHER, nice 5");
+	many((struct attr){ .nice = -7 }, "SCHED_OTHER, nice -7");
+	many((struct attr){ .policy = SCHED_BATCH }, "SCHED_BATCH");
+	many((struct attr){ .flags = ATTR_RESET_ON_FORK },
+	     "SCHED_OTHER, reset on fork");
+	many((struct attr){ .policy = SCHED_BATCH, .nice = 3,
+			    .flags = ATTR_RESET_ON_FORK },
+	     "SCHED_BATCH, nice 3, reset on fork");
+	if (has_slices()) {
+		many((struct attr){ .runtime = 7000000 },
+		     "SCHED_OTHER, a slice of 7 ms");
+		many((struct attr){ .policy = SCHED_BATCH, .nice = 2,
+				    .runtime = 300000 },
+		     "SCHED_BATCH, nice 2, a slice of 0.3 ms");
+		many((struct attr){ }, "SCHED_OTHER");
+		default_slice();
+	} else {
+		skip("slices of their own", "needs a kernel from 6.12");
+	}
+	hog_stop();
+}
+
+/* ---- others' policies ---- */
+
+static void left_alone(struct attr a, const char *name, int counted)
+{
+	struct attributes before = both(a);
+	long n = begun(), other = count("other_policy");
+	char text[96];
+	int good;
+
+	guest[0].critical = CRITICAL;
+	good = counted ? AWAIT(count("other_policy") > other + PREEMPTIONS) :
+			 more_preemptions(0);
+	send(0);
+	guest[0].critical = VB_CRITICAL_SAID;
+	good &= begun() == n;
+	snprintf(text, sizeof(text), "%s: not boosted", name);
+	report(good, text);
+	snprintf(text, sizeof(text), "%s: the same afterwards", name);
+	report(becomes(tid, &before), text);
+	both(was);
+}
+
+/* Pinned threads may be of this policy only where nobody counts. */
+static long rt_runtime(long us)
+{
+	FILE *f = fopen(RT_RUNTIME, "r+");
+	long old;
+
+	if (!f || fscanf(f, "%ld", &old) != 1)
+		vm_must(-1, RT_RUNTIME);
+	rewind(f);
+	fprintf(f, "%ld", us);
+	if (fclose(f))
+		vm_must(-1, RT_RUNTIME);
+	return old;
+}
+
+static const struct attr deadline = {
+	.policy = SCHED_DEADLINE, .runtime = 2000000, .deadline = 10000000,
+	.period = 10000000,
+};
+
+static void others(void)
+{
+	long old;
+
+	hog_start(HOG_PULSES);
+	left_alone((struct attr){ .policy = SCHED_FIFO, .priority = 1 },
+		   "SCHED_FIFO 1", 1);
+	left_alone((struct attr){ .policy = SCHED_FIFO, .priority = 1,
+				  .flags = ATTR_RESET_ON_FORK },
+		   "SCHED_FIFO 1, reset on fork", 1);
+	left_alone((struct attr){ .policy = SCHED_RR, .priority = 10 },
+		   "SCHED_RR", 1);
+	left_alone((struct attr){ .policy = SCHED_IDLE }, "SCHED_IDLE", 1);
+	old = rt_runtime(-1);
+	left_alone(deadline, "SCHED_DEADLINE", 0);
+	rt_runtime(old);
+	hog_stop();
+}
+
+/* ---- changes while it is boosted ---- */
+
+static int is_fifo(void)
+{
+	return attributes_of(tid).a.policy == SCHED_FIFO;
+}
+
+enum when { WHEN_TOLD, WHEN_RAISED, WHENEVER };
+
+/*
+ * The boost is about to begin, has begun, or may be at any point. What the
+ * model is after the change the thread has to be in the end.
+ */
+static void change(const struct change *c, int (*by)(const struct change *),
+		   const char *who)
+{
+	static const char * const when_name[] = {
+		"as the boost begins", "during the boost", "at any time",
+	};
+	struct attributes want;
+	int when, i, good, err = 0;
+	char text[128];
+
+	for (when = WHEN_TOLD; when <= WHENEVER; when++) {
+		for (i = 0, good = 1; i < ROUNDS && good; i++) {
+			both(was);
+			err = apply(model, c);
+			want = attributes_of(model);
+			guest[0].critical = CRITICAL;
+			good = CATCH(when == WHEN_RAISED ? is_fifo() :
+				     (int)host[0].boosted);
+			if (when == WHENEVER)
+				usleep(100 * i);
+			err |= by(c);
+			guest[0].critical = VB_CRITICAL_SAID;
+			good = good && !err && becomes(tid, &want);
+		}
+		if (!good)
+			printf("# round %d, error %d\n", i, err);
+		snprintf(text, sizeof(text), "%s, %s, %s: holds", c->name, who,
+			 when_name[when]);
+		report(good, text);
+	}
+	both(was);
+}
+
+static const struct change all_changes[] = {
+	{ "nice", NICE, { .nice = 7 } },
+	{ "SCHED_OTHER, nice 3", ATTR, { .nice = 3 } },
+	{ "SCHED_BATCH", ATTR, { .policy = SCHED_BATCH, .nice = -2 } },
+	{ "a slice", ATTR, { .nice = 5, .runtime = 5000000 } },
+	{ "reset on fork", ATTR, { .nice = 5, .flags = ATTR_RESET_ON_FORK } },
+	{ "SCHED_IDLE", ATTR, { .policy = SCHED_IDLE } },
+	{ "SCHED_FIFO 5", ATTR, { .policy = SCHED_FIFO, .priority = 5 } },
+	{ "SCHED_FIFO 1", ATTR, { .policy = SCHED_FIFO, .priority = 1 } },
+	{ "SCHED_FIFO 1, reset on fork", ATTR,
+	  { .policy = SCHED_FIFO, .priority = 1,
+	    .flags = ATTR_RESET_ON_FORK } },
+	{ "SCHED_RR 1", ATTR, { .policy = SCHED_RR, .priority = 1 } },
+	{ "affinity", CPUS, { } },
+};
+
+static void changes(void)
+{
+	const struct change to_deadline = { "SCHED_DEADLINE", ATTR, deadline };
+	size_t i;
+	long old;
+
+	generous("3000");
+	hog_start(HOG_PULSES);
+	for (i = 0; i < sizeof(all_changes) / sizeof(all_changes[0]); i++) {
+		change(&all_changes[i], by_thread, "by another thread");
+		change(&all_changes[i], by_process, "by another process");
+		change(&all_changes[i], by_itself, "by itself");
+	}
+	old = rt_runtime(-1);
+	change(&to_deadline, by_thread, "by another thread");
+	rt_runtime(old);
+	hog_stop();
+	report(count("user_changed") > 0, "some came during a boost");
+}
+
+int main(void)
+{
+	pthread_t sleeper;
+	struct sigaction sa = { .sa_handler = on_own_change };
+
+	other_process();
+	if (!set_up())
+		return 4;
+	sigaction(SIGUSR2, &sa, NULL);
+	defaults();
+	generous("50");
+	set_parameter("holder_us", "0");
+	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
+	guest[0].critical = VB_CRITICAL_SAID;
+	pthread_create(&sleeper, NULL, sleep_fn, NULL);
+	report(AWAIT(model), "the model is there");
+	tid = start(0);
+	kinds();
+	others();
+	changes();
+	print_counts();
+	report(at_rest(), "at rest");
+	expect(begun(), ended(), "each boost has ended once");
+	defaults();
+	report(!vm_join(&thread[0]), "the vCPU ends well");
+	vm_destroy(&m);
+	report(all_unpinned(), "nothing pinned at the end");
+	return end();
+}

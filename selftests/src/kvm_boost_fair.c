@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a lying guest gains and its neighbour loses, and that nothing is left
+ * of boosts whose thread, process, VM or module goes. Prints KTAP. Needs
+ * /dev/kvm, vbalance_host, root and two CPUs.
+ *
+ *	kvm_boost_fair		all but the last; BOOSTS (1000) short ones
+ *	kvm_boost_fair storm	be boosted until SIGTERM, while others load and
+ *				unload vbalance_host
+ */
+#define _GNU_SOURCE
+#include <sys/wait.h>
+
+#include "boosttest.h"
+
+#define LIE_SECONDS	5
+/* Of 100 for a tick here and there, and for who else needs the CPU. */
+#define MARGIN		5
+
+static const struct attr was = {
+	.policy = SCHED_BATCH, .nice = 4, .flags = ATTR_RESET_ON_FORK,
+};
+
+/* ---- a guest that is always critical ---- */
+
+/*
+ * In SCHED_OTHER terms each gets half. What is boosted comes on top of that,
+ * so the hog has half of the rest.
+ */
+static void lie(int share, int vcpu_share, const char *refused)
+{
+	int least = share < vcpu_share ? share : vcpu_share;
+	long ns, hog_ns, vcpu_ns, no, hog_percent;
+	pid_t tid = start(0);
+	char text[96];
+	__u64 t;
+
+	defaults();
+	/* It may lie for as long as it has tokens. */
+	set_parameter("boost_row", "100");
+	snprintf(text, sizeof(text), "%d", share);
+	set_parameter("boost_share", text);
+	snprintf(text, sizeof(text), "%d", vcpu_share);
+	set_parameter("boost_vcpu_share", text);
+	hog_start(HOG_FAIR);
+
+	no = count(refused);
+	ns = count("boosted_ns");
+	t = now_ns();
+	hog_ns = cpu_ns(hog.tid);
+	vcpu_ns = cpu_ns(tid);
+	guest[0].critical = CRITICAL;
+	sleep(LIE_SECONDS);
+	hog_ns = cpu_ns(hog.tid) - hog_ns;
+	vcpu_ns = cpu_ns(tid) - vcpu_ns;
+	guest[0].critical = VB_CRITICAL_SAID;
+	snprintf(text, sizeof(text), "lying, %d and %d %%: at rest", share,
+		 vcpu_share);
+	report(at_rest(), text);
+	ns = count("boosted_ns") - ns;
+	t = now_ns() - t;
+	hog_percent = hog_ns * 100 / (hog_ns + vcpu_ns);
+	printf("# boosted for %ld of %llu us, longest %ld us; vCPU %ld us, hog %ld us: %ld %%\n",
+	       ns / 1000, t / 1000, count("longest_ns") / 1000, vcpu_ns / 1000,
+	       hog_ns / 1000, hog_percent);
+
+	snprintf(text, sizeof(text), "lying, %d and %d %%: %s grows", share,
+		 vcpu_share, refused);
+	report(count(refused) > no, text);
+	/*
+	 * The last boost may begin with the last token, and the worker may be
+	 * late: this is what the longest one tells.
+	 */
+	snprintf(text, sizeof(text), "lying, %d and %d %%: %s", share,
+		 vcpu_share, least ? "no more than the share and a burst" :
+				     "nothing");
+	report(least ? ns > 0 && ns <= (long)(t / 100) * least +
+				VB_BOOST_BURST_NS + count("longest_ns") :
+		       !ns, text);
+	snprintf(text, sizeof(text),
+		 "lying, %d and %d %%: the neighbour keeps its share", share,
+		 vcpu_share);
+	report(hog_percent >= 50 - least - MARGIN, text);
+	hog_stop();
+	report(!vm_join(&thread[0]), "the vCPU ends well");
+	defaults();
+}
+
+/* ---- many ---- */
+
+static void many(void)
+{
+	const char *env = getenv("BOOSTS");
+	long n, wanted = env ? atol(env) : 1000, last = -1, quiet = 0;
+	struct attributes before;
+	pid_t tid = start(0);
+	__u64 t;
+	int i;
+
+	vm_must(set_attr(tid, was), "sched_setattr");
+	set_slack(tid, 123456);
+	before = attributes_of(tid);
+	generous("50");
+	hog_start(HOG_PULSES);
+	n = begun();
+	t = now_ns();
+	/* For as long as they come at all. */
+	for (i = 0; begun() < n + wanted && quiet < 5000; i++) {
+		guest[0].critical = i & 1 ? CRITICAL : VB_CRITICAL_SAID;
+		if (i % 16 == 3 && !vm_box(&m, 0)->command)
+			vm_command(&thread[0], VM_CMD_DONE);
+		quiet = begun() == last ? quiet + 1 : 0;
+		last = begun();
+		usleep(i & 1 ? 1000 : 100);
+	}
+	t = now_ns() - t;
+	n = begun() - n;
+	guest[0].critical = VB_CRITICAL_SAID;
+	printf("# %ld boosts in %llu ms\n", n, t / 1000000);
+	report(n >= wanted, "many short boosts");
+	report(at_rest(), "many short boosts: at rest");
+	expect(begun(), ended(), "many short boosts: each has ended once");
+	report(becomes(tid, &before),
+	       "many short boosts: the thread is as it was");
+	print_counts();
+	hog_stop();
+	report(!vm_join(&thread[0]), "the vCPU ends well");
+	defaults();
+}
+
+/* ---- who goes ---- */
+
+/* Its thread ends in the middle of a boost. */
+static void threads_go(void)
+{
+	int i, good = 1;
+
+	generous("5000");
+	hog_start(HOG_FAIR);
+	for (i = 0; i < 20 && good; i++) {
+		start(0);
+		guest[0].critical = CRITICAL;
+		good = CATCH(host[0].boosted) && !vm_join(&thread[0]);
+	}
+	guest[0].critical = VB_CRITICAL_SAID;
+	report(good, "threads end while they are boosted");
+	report(at_rest(), "threads end while they are boosted: at rest");
+	hog_stop();
+	defaults();
+}
+
+/* Its VM is closed as soon as the thread has left it; the thread lives on. */
+static void vms_go(void)
+{
+	struct attributes before;
+	int i, good = 1, folders;
+
+	generous("20000");
+	hog_start(HOG_FAIR);
+	for (i = 0; i < 10 && good; i++) {
+		pid_t tid = start(0);
+
+		vm_must(set_attr(tid, was), "sched_setattr");
+		set_slack(tid, 123456);
+		before = attributes_of(tid);
+		guest[0].critical = CRITICAL;
+		good = CATCH(host[0].boosted);
+		vm_stop(&thread[0]);
+		good = good && CATCH(thread[0].waits);
+		folders = vm_folders();
+		/* The hog and at_rest() look at the area of the VM. */
+		hog_stop();
+		vm_destroy(&m);
+		good = good && AWAIT(vm_folders() < folders) &&
+			AWAIT(same_now(tid, &before));
+		/* Not vm_join(): its signal handler would look at the VM. */
+		thread[0].quit = 1;
+		sem_post(&thread[0].go);
+		pthread_join(thread[0].thread, NULL);
+		vm_set_up();
+		good = good && !vm_register(&m, VM_AREA, COOKIE);
+		guest[0].critical = VB_CRITICAL_SAID;
+		hog_start(HOG_FAIR);
+	}
+	report(good, "VMs are closed: their threads are as they were");
+	hog_stop();
+	defaults();
+}
+
+static void victim(void)
+{
+	vm_set_up();
+	guest[0].critical = CRITICAL;
+	if (vm_register(&m, VM_AREA, COOKIE))
+		_exit(1);
+	guest[0].critical = CRITICAL;
+	hog.kind = HOG_NONE;
+	hog_start(HOG_FAIR);
+	start(0);
+	for (;;)
+		pause();
+}
+
+/* value of "hint" of a VM of another process, whatever its number. */
+static long hints_of(pid_t pid)
+{
+	DIR *d = opendir(HOST);
+	struct dirent *e;
+	char path[512];
+	long n = -1;
+	int p;
+
+	while (d && (e = readdir(d))) {
+		if (sscanf(e->d_name, "%d-", &p) != 1 || p != pid)
+			continue;
+		snprintf(path, sizeof(path), HOST "/%s/boost", e->d_name);
+		n = value_of(path, "hint");
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static void processes_go(void)
+{
+	int i, good = 1;
+	pid_t pid;
+
+	generous("20000");
+	for (i = 0; i < 10 && good; i++) {
+		fflush(stdout);
+		pid = vm_must(fork(), "fork");
+		if (!pid)
+			victim();
+		good = AWAIT(hints_of(pid) > i % 3);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		good = good && AWAIT(hints_of(pid) == -1);
+	}
+	report(good, "processes are killed while they are boosted");
+	defaults();
+}
+
+/* ---- while vbalance_host comes and goes ---- */
+
+static volatile sig_atomic_t told_to_end;
+
+static void on_term(int sig)
+{
+	(void)sig;
+	told_to_end = 1;
+}
+
+static int module_is_there(void)
+{
+	return !access("/sys/module/vbalance_host", F_OK);
+}
+
+static int storm(void)
+{
+	int i, registered = 0, checked = 0, wrong = 0, known = 0;
+	struct attributes want[NR], got;
+	__u64 cookie = COOKIE;
+
+	signal(SIGTERM, on_term);
+	for (i = 0; i < NR; i++)
+		start(i);
+	for (i = 0; i < NR; i++) {
+		vm_must(set_attr(thread[i].tid, was), "sched_setattr");
+		set_slack(thread[i].tid, 123456 + i);
+		want[i] = attributes_of(thread[i].tid);
+	}
+	hog_start(HOG_FAIR);
+	while (!told_to_end) {
+		if (!module_is_there()) {
+			for (i = 0; i < NR; i++) {
+				got = attributes_of(thread[i].tid);
+				/* Or it came back just before that. */
+				if (module_is_there())
+					break;
+				checked++;
+				if (!memcmp(&got, &want[i], sizeof(got)))
+					continue;
+				if (!wrong++) {
+					print_attributes("expected", &want[i]);
+					print_attributes("got", &got);
+				}
+			}
+			known = 0;
+			usleep(1000);
+			continue;
+		}
+		/* An extra vCPU would be in the way: the first one, stopped. */
+		if (h->host_status != VB_HOST_ACTIVE || !known) {
+			vm_stop(&thread[0]);
+			AWAIT(thread[0].waits);
+			vm_header(&m, VM_AREA, NR, ++cookie);
+			for (i = 0; i < NR; i++)
+				guest[i].critical = CRITICAL;
+			known = !vm_register(&m, VM_AREA, cookie);
+			registered += known;
+			vm_loop_regs(&m, 0, VM_AREA);
+			vm_resume(&thread[0]);
+		}
+		usleep(1000);
+	}
+	hog_stop();
+	printf("# registered %d times, %d looks without the module\n",
+	       registered, checked);
+	expect(wrong, 0, "storm: without the module all is as it was");
+	report(checked > 0, "storm: it was seen without the module");
+	report(registered > 1, "storm: registered more than once");
+	for (i = 0; i < NR; i++)
+		wrong |= vm_join(&thread[i]);
+	report(!wrong, "storm: all vCPUs end well");
+	vm_destroy(&m);
+	return end();
+}
+
+int main(int argc, char **argv)
+{
+	int folders;
+
+	if (!set_up())
+		return 4;
+	if (argc > 1 && !strcmp(argv[1], "storm"))
+		return storm();
+	folders = vm_folders();
+	defaults();
+	processes_go();
+	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
+	guest[0].critical = VB_CRITICAL_SAID;
+	lie(5, 50, "no_vm_tokens");
+	lie(50, 4, "no_vcpu_tokens");
+	lie(0, 50, "no_vm_tokens");
+	many();
+	threads_go();
+	vms_go();
+	vm_destroy(&m);
+	report(AWAIT(vm_folders() <= folders), "the counters go with the VM");
+	report(all_unpinned(), "nothing pinned at the end");
+	return end();
+}
