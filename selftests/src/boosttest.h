@@ -308,6 +308,9 @@ static inline int same_now(pid_t tid, const struct attributes *want)
 {
 	struct attributes got = attributes_of(tid);
 
+	/* -1: any will do. */
+	if (want->slack < 0)
+		got.slack = -1;
 	return !memcmp(&got, want, sizeof(got));
 }
 

@@ -57,7 +57,8 @@ static int to_other[2], from_other[2];
 
 struct order {
 	pid_t tid;
-	const struct change *change;
+	int here, there;
+	struct change change;
 };
 
 static void other_process(void)
@@ -71,7 +72,9 @@ static void other_process(void)
 		return;
 	close(to_other[1]);
 	while (read(to_other[0], &o, sizeof(o)) == sizeof(o)) {
-		err = apply(o.tid, o.change);
+		here = o.here;
+		there = o.there;
+		err = apply(o.tid, &o.change);
 		if (write(from_other[1], &err, sizeof(err)) != sizeof(err))
 			break;
 	}
@@ -80,7 +83,7 @@ static void other_process(void)
 
 static int by_process(const struct change *c)
 {
-	struct order o = { tid, c };
+	struct order o = { tid, here, there, *c };
 	int err;
 
 	if (write(to_other[1], &o, sizeof(o)) != sizeof(o) ||
@@ -175,30 +178,34 @@ static int has_slices(void)
 	return x.a.runtime == 7000000;
 }
 
-static int slice_follows(long base)
+static int slice_is(pid_t t, long ns)
 {
-	return attributes_of(tid).a.runtime == (__u64)base;
+	return attributes_of(t).a.runtime == (__u64)ns;
 }
 
-/* No slice of its own: it follows the administrator's. */
+/* No slice of its own: it follows the administrator's, as the hog's does. */
 static void default_slice(void)
 {
+	const char *name = "the default slice is still the default";
 	FILE *f = fopen(BASE_SLICE, "r+");
-	long base, other;
+	long base;
 	int good;
 
 	if (!f || fscanf(f, "%ld", &base) != 1)
 		vm_must(-1, BASE_SLICE);
-	other = 2 * base;
+	setvbuf(f, NULL, _IONBF, 0);
+	hog_start(HOG_FAIR);
 	rewind(f);
-	fprintf(f, "%ld", other);
-	fflush(f);
-	good = AWAIT(slice_follows(other));
+	fprintf(f, "%ld", 2 * base);
+	good = AWAIT(slice_is(hog.tid, 2 * base));
+	if (good)
+		report(AWAIT(slice_is(tid, 2 * base)), name);
+	else
+		skip(name, "no thread's slice follows");
 	rewind(f);
 	fprintf(f, "%ld", base);
 	fclose(f);
-	report(good && AWAIT(slice_follows(base)),
-	       "the default slice is still the default");
+	hog_stop();
 }
 
 static void kinds(void)
@@ -219,6 +226,7 @@ static void kinds(void)
 				    .runtime = 300000 },
 		     "SCHED_BATCH, nice 2, a slice of 0.3 ms");
 		many((struct attr){ }, "SCHED_OTHER");
+		hog_stop();
 		default_slice();
 	} else {
 		skip("slices of their own", "needs a kernel from 6.12");
@@ -289,6 +297,9 @@ static void others(void)
 
 /* ---- changes while it is boosted ---- */
 
+/* The slack is looked at for itself. */
+static int slack_lost;
+
 static int is_fifo(void)
 {
 	return attributes_of(tid).a.policy == SCHED_FIFO;
@@ -309,12 +320,15 @@ static void change(const struct change *c, int (*by)(const struct change *),
 	struct attributes want;
 	int when, i, good, err = 0;
 	char text[128];
+	long slack;
 
 	for (when = WHEN_TOLD; when <= WHENEVER; when++) {
 		for (i = 0, good = 1; i < ROUNDS && good; i++) {
 			both(was);
 			err = apply(model, c);
 			want = attributes_of(model);
+			slack = want.slack;
+			want.slack = -1;
 			guest[0].critical = CRITICAL;
 			good = CATCH(when == WHEN_RAISED ? is_fifo() :
 				     (int)host[0].boosted);
@@ -323,6 +337,8 @@ static void change(const struct change *c, int (*by)(const struct change *),
 			err |= by(c);
 			guest[0].critical = VB_CRITICAL_SAID;
 			good = good && !err && becomes(tid, &want);
+			want = attributes_of(tid);
+			slack_lost += want.slack != slack;
 		}
 		if (!good)
 			printf("# round %d, error %d\n", i, err);
@@ -367,6 +383,7 @@ static void changes(void)
 	rt_runtime(old);
 	hog_stop();
 	report(count("user_changed") > 0, "some came during a boost");
+	expect(slack_lost, 0, "the timer slack is as it should be after each");
 }
 
 int main(void)
