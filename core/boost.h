@@ -45,8 +45,10 @@ struct vb_bucket {
 static inline void vb_bucket_fill(struct vb_bucket *b, u32 percent, u64 now)
 {
 	u64 most = (u64)(VB_BOOST_BURST_NS - b->tokens) * 100;
-	u64 elapsed = now > b->filled ? now - b->filled : 0;
+	u64 elapsed = now - b->filled;
 
+	if (now < b->filled)
+		return;
 	/* Time that would do more than fill it could overflow below. */
 	if (!b->filled)
 		b->tokens = VB_BOOST_FIRST_NS;

@@ -111,6 +111,7 @@ void vbh_lift_exit(void);
 	X(VBH_B_NO_VCPU_TOKENS, "no_vcpu_tokens")	\
 	X(VBH_B_NO_CPU_TOKENS, "no_cpu_tokens")		\
 	X(VBH_B_IN_ROW, "in_row")			\
+	X(VBH_B_PAUSE, "pause")				\
 	X(VBH_B_POLICY, "other_policy")			\
 	X(VBH_B_NOT_NEEDED, "not_needed")		\
 	X(VBH_B_USER_CHANGED, "user_changed")		\

@@ -115,7 +115,7 @@ void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 	    READ_ONCE(b->state) != VBH_BOOST_IDLE)
 		return;
 	if (ktime_get_mono_fast_ns() < READ_ONCE(b->not_before)) {
-		vbh_boost_count(v, VBH_B_IN_ROW);
+		vbh_boost_count(v, VBH_B_PAUSE);
 		return;
 	}
 	if (!vbh_lift_may(task)) {

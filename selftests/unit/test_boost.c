@@ -22,20 +22,56 @@ static struct vb_bucket full(u32 percent)
 	struct vb_bucket b = {};
 
 	vb_bucket_fill(&b, percent, START);
+	b.tokens = BURST;
 	return b;
 }
 
-static void test_starts_full(void)
+/* As those ask that may use all there is. */
+static enum vb_boost_verdict ask(struct vb_bucket *vm, struct vb_bucket *vcpu,
+				 u32 *in_row,
+				 const struct vb_boost_limits *limits, u64 now)
+{
+	return vb_boost_ask(vm, vcpu, in_row, limits, 0, now);
+}
+
+static void test_first(void)
 {
 	u32 percent;
 
 	for (percent = 0; percent <= 100; percent++) {
-		struct vb_bucket b = full(percent);
+		struct vb_bucket b = {};
 
-		CHECK_EQ(b.tokens, BURST, "%u %%", percent);
 		vb_bucket_fill(&b, percent, START);
-		CHECK_EQ(b.tokens, BURST, "%u %%, the same time", percent);
+		CHECK_EQ(b.tokens, VB_BOOST_FIRST_NS, "%u %%", percent);
+		vb_bucket_fill(&b, percent, START);
+		CHECK_EQ(b.tokens, VB_BOOST_FIRST_NS, "%u %%, the same time",
+			 percent);
+		vb_bucket_fill(&b, percent, START + 100);
+		CHECK_EQ(b.tokens, VB_BOOST_FIRST_NS + percent, "%u %%, later",
+			 percent);
 	}
+}
+
+/* Some ask only while more than a reserve is there. */
+static void test_reserve(void)
+{
+	struct vb_boost_limits l = { 5, 5, 100 };
+	struct vb_bucket vm = full(5), vcpu = full(5);
+	u32 in_row = 0;
+
+	vm.tokens = BURST / 2;
+	CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, BURST / 2, START),
+		 VB_BOOST_VM_TOKENS, "no more than the reserve");
+	CHECK_EQ(in_row, 0, "and not counted");
+	CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, BURST / 2, START + 20),
+		 VB_BOOST_YES, "a nanosecond more");
+	vm.tokens = 1;
+	CHECK_EQ(ask(&vm, &vcpu, &in_row, &l, START + 20), VB_BOOST_YES,
+		 "others may have all of it");
+	vm.tokens = BURST;
+	vcpu.tokens = 1;
+	CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, BURST / 2, START + 20),
+		 VB_BOOST_YES, "the reserve is the VM's");
 }
 
 static void test_never_above_burst(void)
@@ -105,7 +141,7 @@ static void test_share(void)
 			.vm_percent = 1 + prng_below(50), .vcpu_percent = 100,
 			.in_row = ~0U,
 		};
-		struct vb_bucket vm = {}, vcpu = {};
+		struct vb_bucket vm = full(50), vcpu = full(50);
 		u64 now = START, used = 0, ns = 0, longest = 0, asked = 0;
 		u64 most = 1 + prng_log(24), pause = 1 + prng_log(22);
 		bool was_full = false;
@@ -115,7 +151,7 @@ static void test_share(void)
 			enum vb_boost_verdict v;
 
 			now += 1 + prng_below(pause);
-			v = vb_boost_ask(&vm, &vcpu, &in_row, &l, now);
+			v = ask(&vm, &vcpu, &in_row, &l, now);
 			was_full |= i && vm.tokens == BURST;
 			if (v != VB_BOOST_YES)
 				continue;
@@ -142,46 +178,46 @@ static void test_share(void)
 static void test_debt(void)
 {
 	struct vb_boost_limits l = { 5, 50, 4 };
-	struct vb_bucket vm = {}, vcpu = {};
+	struct vb_bucket vm = full(50), vcpu = full(50);
 	u32 in_row = 0;
 	u64 now = START;
 
-	CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, now), VB_BOOST_YES,
+	CHECK_EQ(ask(&vm, &vcpu, &in_row, &l, now), VB_BOOST_YES,
 		 "full");
 	vb_boost_pay(&vm, &vcpu, BURST + 5 * MS);
 	CHECK_EQ(vm.tokens, -5 * MS, "of the VM");
 	CHECK_EQ(vcpu.tokens, -5 * MS, "of the vCPU");
 	now += 100 * MS;
-	CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, now),
+	CHECK_EQ(ask(&vm, &vcpu, &in_row, &l, now),
 		 VB_BOOST_VM_TOKENS, "just paid back: nothing there");
 	CHECK_EQ(vm.tokens, 0, "just paid back");
 	now += 20;
-	CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, now), VB_BOOST_YES,
+	CHECK_EQ(ask(&vm, &vcpu, &in_row, &l, now), VB_BOOST_YES,
 		 "one nanosecond there");
 	/* A debt that an overflow would turn into a fortune. */
 	vb_boost_pay(&vm, &vcpu, YEAR);
 	now += 19 * YEAR;
-	CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, now),
+	CHECK_EQ(ask(&vm, &vcpu, &in_row, &l, now),
 		 VB_BOOST_VM_TOKENS, "a year's debt after 19 years");
 	now += 2 * YEAR;
-	CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, now), VB_BOOST_YES,
+	CHECK_EQ(ask(&vm, &vcpu, &in_row, &l, now), VB_BOOST_YES,
 		 "a year's debt after 21 years");
 }
 
 static void test_percent_zero(void)
 {
 	struct vb_boost_limits l = { 0, 4, 4 };
-	struct vb_bucket vm = {}, vcpu = {};
+	struct vb_bucket vm = full(50), vcpu = full(50);
 	u32 in_row = 0;
 	u64 now = START;
 	int i;
 
 	for (i = 0; i < 10; i++, now += SEC)
-		CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, now),
+		CHECK_EQ(ask(&vm, &vcpu, &in_row, &l, now),
 			 VB_BOOST_VM_TOKENS, "VM: %d", i);
 	l = (struct vb_boost_limits){ 5, 0, 4 };
 	for (i = 0; i < 10; i++, now += SEC)
-		CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, now),
+		CHECK_EQ(ask(&vm, &vcpu, &in_row, &l, now),
 			 VB_BOOST_VCPU_TOKENS, "vCPU: %d", i);
 	CHECK_EQ(in_row, 0, "nothing was counted");
 	/* What was not there before does not flow in afterwards. */
@@ -247,7 +283,7 @@ static void test_order(void)
 			row ? VB_BOOST_IN_ROW : VB_BOOST_YES;
 		after = want == VB_BOOST_YES ? 2 :
 			want == VB_BOOST_IN_ROW ? 0 : in_row;
-		got = vb_boost_ask(&vm, &vcpu, &in_row, &l, START);
+		got = ask(&vm, &vcpu, &in_row, &l, START);
 		CHECK_EQ(got, want, "%d %d %d", vm_empty, vcpu_empty, row);
 		CHECK_EQ(in_row, after, "%d %d %d", vm_empty, vcpu_empty, row);
 		CHECK_EQ(vm.tokens, vm_empty ? 0 : BURST, "asking is free");
@@ -282,12 +318,12 @@ static void test_in_row(void)
 	for (run = 0; run < 300; run++) {
 		struct vb_boost_limits l = { 50, 50, 1 + prng_below(100) };
 		struct coint c = { .threshold = l.in_row - 1 };
-		struct vb_bucket vm = {}, vcpu = {};
+		struct vb_bucket vm = full(50), vcpu = full(50);
 		u32 in_row = 0, row = 0;
 		u64 now = START;
 
 		for (i = 0; i < 1000; i++) {
-			bool got = vb_boost_ask(&vm, &vcpu, &in_row, &l,
+			bool got = ask(&vm, &vcpu, &in_row, &l,
 						now++) == VB_BOOST_YES;
 
 			CHECK(got == coint_again(&c), "limit %u, %d",
@@ -308,20 +344,20 @@ static void test_in_row(void)
 static void test_limit_changes(void)
 {
 	struct vb_boost_limits l = { 50, 50, 100 };
-	struct vb_bucket vm = {}, vcpu = {};
+	struct vb_bucket vm = full(50), vcpu = full(50);
 	u32 in_row = 0;
 	int i;
 
 	for (i = 0; i < 50; i++)
-		CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, START),
+		CHECK_EQ(ask(&vm, &vcpu, &in_row, &l, START),
 			 VB_BOOST_YES, "%d", i);
 	l.in_row = 3;
-	CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, START),
+	CHECK_EQ(ask(&vm, &vcpu, &in_row, &l, START),
 		 VB_BOOST_IN_ROW, "too long now");
 	for (i = 0; i < 3; i++)
-		CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, START),
+		CHECK_EQ(ask(&vm, &vcpu, &in_row, &l, START),
 			 VB_BOOST_YES, "%d", i);
-	CHECK_EQ(vb_boost_ask(&vm, &vcpu, &in_row, &l, START),
+	CHECK_EQ(ask(&vm, &vcpu, &in_row, &l, START),
 		 VB_BOOST_IN_ROW, "three");
 }
 
@@ -345,7 +381,7 @@ static void test_two_vcpus(void)
 
 			w = prng_below(2);
 			now += prng_below(200 * US);
-			v = vb_boost_ask(&vm, &vcpu[w], &in_row[w], &l, now);
+			v = ask(&vm, &vcpu[w], &in_row[w], &l, now);
 			refused[v]++;
 			if (v != VB_BOOST_YES)
 				continue;
@@ -373,20 +409,20 @@ static void test_two_vcpus(void)
 static void test_second_vcpu(void)
 {
 	struct vb_boost_limits l = { 50, 5, 4 };
-	struct vb_bucket vm = {}, vcpu[2] = {};
+	struct vb_bucket vm = full(50), vcpu[2] = { full(5), full(5) };
 	u32 in_row[2] = {};
 
-	CHECK_EQ(vb_boost_ask(&vm, &vcpu[0], &in_row[0], &l, START),
+	CHECK_EQ(ask(&vm, &vcpu[0], &in_row[0], &l, START),
 		 VB_BOOST_YES, "first");
 	vb_boost_pay(&vm, &vcpu[0], BURST);
-	CHECK_EQ(vb_boost_ask(&vm, &vcpu[1], &in_row[1], &l, START),
+	CHECK_EQ(ask(&vm, &vcpu[1], &in_row[1], &l, START),
 		 VB_BOOST_VM_TOKENS, "the VM's is empty for the second, too");
-	CHECK_EQ(vb_boost_ask(&vm, &vcpu[0], &in_row[0], &l, START + MS),
+	CHECK_EQ(ask(&vm, &vcpu[0], &in_row[0], &l, START + MS),
 		 VB_BOOST_YES, "a little of both is there");
 	vb_boost_pay(&vm, &vcpu[0], 300 * US);
-	CHECK_EQ(vb_boost_ask(&vm, &vcpu[0], &in_row[0], &l, START + MS),
+	CHECK_EQ(ask(&vm, &vcpu[0], &in_row[0], &l, START + MS),
 		 VB_BOOST_VCPU_TOKENS, "the first has used its own");
-	CHECK_EQ(vb_boost_ask(&vm, &vcpu[1], &in_row[1], &l, START + MS),
+	CHECK_EQ(ask(&vm, &vcpu[1], &in_row[1], &l, START + MS),
 		 VB_BOOST_YES, "the second has not");
 	CHECK_EQ(in_row[0], 2, "the first one's row");
 	CHECK_EQ(in_row[1], 1, "the second one's row");
@@ -395,7 +431,8 @@ static void test_second_vcpu(void)
 int main(void)
 {
 	static const struct ktap_test tests[] = {
-		{ "a bucket starts full", test_starts_full },
+		{ "a new bucket", test_first },
+		{ "the reserve", test_reserve },
 		{ "never above the burst", test_never_above_burst },
 		{ "as the model, over any trace", test_model },
 		{ "the share over a long time", test_share },
