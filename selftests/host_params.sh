@@ -49,7 +49,7 @@ for value in vmm_us=0 vmm_us=1000000 threshold=100 boost=0 boost=1 \
 done
 refuses_live vbalance_host vmm_us=-1
 refuses_live vbalance_host threshold=10001
-refuses_live vbalance_host boost=
+refuses_live vbalance_host boost=2
 refuses_live vbalance_host boost_us=20001
 refuses_live vbalance_host boost_share=-1
 refuses_live vbalance_host boost_vcpu_share=51
