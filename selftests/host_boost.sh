@@ -27,7 +27,7 @@ storm() {
 		await 20 boosts || echo "not ok - nothing is boosted"
 		unload vbalance_host || echo "not ok - unload"
 		load vbalance_host hook="$hook" boost_us=20000 boost_share=50 \
-			boost_vcpu_share=50 || echo "not ok - load"
+			boost_vcpu_share=50 boost_cpu_share=50 || echo "not ok - load"
 		storm_n=$((storm_n + 1))
 	done
 	await 20 boosts || echo "not ok - nothing is boosted"

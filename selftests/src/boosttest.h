@@ -96,6 +96,7 @@ static inline void generous(const char *us)
 	set_parameter("boost_us", us);
 	set_parameter("boost_share", "50");
 	set_parameter("boost_vcpu_share", "50");
+	set_parameter("boost_cpu_share", "50");
 }
 
 static inline void defaults(void)
@@ -104,6 +105,7 @@ static inline void defaults(void)
 	set_parameter("boost_us", "2000");
 	set_parameter("boost_share", "5");
 	set_parameter("boost_vcpu_share", "4");
+	set_parameter("boost_cpu_share", "10");
 	set_parameter("boost_row", "4");
 	set_parameter("holder_us", "3000");
 }
