@@ -63,7 +63,7 @@ static void hints(void)
 /* What is paid for, and how often in a row. */
 static void rows(int row)
 {
-	long yes, no, paid = count("boosted_ns");
+	long rows, more, no, paid = count("boosted_ns");
 	char text[16], name[64];
 
 	generous("500");
@@ -71,7 +71,8 @@ static void rows(int row)
 	set_parameter("boost_row", text);
 	hog_start(HOG_FAIR);
 	no = count("in_row");
-	yes = begun() + count("extended") + count("not_needed");
+	rows = begun();
+	more = count("extended");
 	guest[0].critical = CRITICAL;
 	snprintf(name, sizeof(name), "boost_row=%d: refused, then again", row);
 	report(AWAIT(count("in_row") > no + 20), name);
@@ -80,12 +81,13 @@ static void rows(int row)
 	snprintf(name, sizeof(name), "boost_row=%d: at rest", row);
 	report(at_rest(), name);
 	no = count("in_row") - no;
-	yes = begun() + count("extended") + count("not_needed") - yes;
-	/* Begun in the middle of a row, and ended so. */
-	if (yes <= (no - 1) * row || yes > (no + 1) * row)
-		printf("# %ld times given, %ld refused\n", yes, no);
+	rows = begun() - rows;
+	more = count("extended") - more;
+	/* Rows can also end for another reason. */
+	printf("# %ld begun, %ld extended, %ld refused\n", rows, more, no);
 	snprintf(name, sizeof(name), "boost_row=%d: just so many in a row", row);
-	report(yes > (no - 1) * row && yes <= (no + 1) * row, name);
+	report(no <= rows && more <= rows * (row - 1) && more >= no * (row - 1),
+	       name);
 	snprintf(name, sizeof(name), "boost_row=%d: they took CPU time", row);
 	report(count("boosted_ns") > paid, name);
 	defaults();
