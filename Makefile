@@ -15,7 +15,7 @@ help:
 	@echo "make bench          latency, request/response, bulk and block I/O of every mode (over an hour)"
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make test           unit tests, then the lab tests"
-	@echo "make test-long      the soak for ten minutes instead of one"
+	@echo "make test-long      more of them, and the soak for ten minutes instead of one"
 	@echo "make unit           unit tests only (no root, no lab)"
 	@echo "make model          only the model of the redirection protocol"
 	@echo "make clean          remove what was built here"
@@ -65,7 +65,7 @@ test: python
 	lab/lab test
 
 test-long: python
-	lab/lab test --filter '^soak$$' --env SOAK_SECONDS=600
+	lab/lab test --long --env SOAK_SECONDS=600 --env LONG=1
 
 clean:
 	rm -rf selftests/unit/build selftests/model/build bench/out

@@ -89,6 +89,8 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--filter", metavar="RE", default="",
                    help="only those whose name matches")
     c.add_argument("--list", action="store_true", help="only list them")
+    c.add_argument("--long", action="store_true",
+                   help="also the boots that are marked long")
     options.add_env_option(c, "environment of the boots' tests")
     c.add_argument("--jobs", type=options.positive, metavar="N",
                    help="boots side by side (default: one for each CPU, as "

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import kernels, ktap, paths, root, session
@@ -24,10 +25,10 @@ from .util import (Interrupted, LabError, die_with_parent, run_logged,
 TESTS = paths.REPO / "selftests/lab-tests.json"
 # Folders with a `make check`, by the names that --filter knows.
 MAKE = {"unit": "selftests/unit", "model": "selftests/model"}
-# Of these, what takes minutes and one CPU: beside all the rest.
-SLOW = ("model",)
-# The last of them boots the lab.
 PYTHON = ["lab/tests", "bench/tests", "lab/boots"]
+# What takes minutes, and one CPU at most: beside all the rest. lab/boots boots
+# small machines one after the other.
+SLOW = ("model", "lab/boots")
 # Of one selftest in a machine; an entry's "test_timeout" overrides it.
 TEST_TIMEOUT = 120
 # What busybox's and coreutils' `timeout` exit with then.
@@ -51,6 +52,7 @@ class Boot:
     args: list[str]
     tests: list[Test]
     test_timeout: int = TEST_TIMEOUT
+    long: bool = False      # only with --long
 
 
 @dataclass
@@ -86,7 +88,8 @@ def load_boots(path: Path) -> list[Boot]:
         return []
     boots = []
     for entry in json.loads(path.read_text()):
-        unknown = set(entry) - {"name", "args", "l1", "l2", "test_timeout"}
+        unknown = set(entry) - {"name", "args", "l1", "l2", "test_timeout",
+                                "long"}
         if unknown or "name" not in entry:
             raise LabError(f"{path.name}: {entry.get('name', entry)}: "
                            f"unknown or missing keys: {sorted(unknown)}")
@@ -99,7 +102,8 @@ def load_boots(path: Path) -> list[Boot]:
                 raise LabError(f"{path.name}: {entry['name']}: "
                                f"there is no selftest {t.path}")
         boots.append(Boot(entry["name"], args, tests,
-                          entry.get("test_timeout", TEST_TIMEOUT)))
+                          entry.get("test_timeout", TEST_TIMEOUT),
+                          entry.get("long", False)))
     return boots
 
 
@@ -110,7 +114,7 @@ def select(boots: list[Boot], pattern: re.Pattern) -> list[Boot]:
         tests = b.tests if pattern.search(b.name) else \
             [t for t in b.tests if pattern.search(f"{b.name}: {t.name}")]
         if tests:
-            chosen.append(Boot(b.name, b.args, tests, b.test_timeout))
+            chosen.append(replace(b, tests=tests))
     return chosen
 
 
@@ -288,16 +292,17 @@ def _make_tests(name: str, work: Path) -> list[Result]:
 
 
 class _Beside(threading.Thread):
-    """The results of a _make_tests() that runs while others do."""
+    """The results of what runs while others do."""
 
-    def __init__(self, name: str, work: Path):
+    def __init__(self, name: str, work: Path,
+                 tests: Callable[[str, Path], list[Result]]):
         super().__init__(daemon=True)
-        self._what, self._work = name, work
+        self._what, self._work, self._tests = name, work, tests
         self._results = [Result(name, FAILED, "did not end")]
 
     def run(self) -> None:
         try:
-            self._results = _make_tests(self._what, self._work)
+            self._results = self._tests(self._what, self._work)
         except LabError as e:
             self._results = [Result(self._what, FAILED, str(e))]
 
@@ -309,8 +314,7 @@ class _Beside(threading.Thread):
 
 
 def _python_tests(folder: str, work: Path) -> list[Result]:
-    log = work / "python.log"
-    log.unlink(missing_ok=True)
+    log = work / f"{folder.replace('/', '-')}.log"
     status = run_logged([sys.executable, "-BP",
                          str(paths.LAB / "vblab/pyktap.py"),
                          str(paths.REPO / folder)], log, cwd=paths.REPO)
@@ -327,6 +331,10 @@ def run(o: argparse.Namespace) -> int:
     except re.error as e:
         raise LabError(f"--filter: not a regular expression: {e}")
     boots = select(load_boots(TESTS), pattern)
+    # Asked for by name they are not.
+    left_out = [b.name for b in boots
+                if b.long and not o.long and not o.filter]
+    boots = [b for b in boots if b.name not in left_out]
     make = [name for name, folder in MAKE.items()
             if (paths.REPO / folder).is_dir() and pattern.search(name)]
     python = [f for f in PYTHON
@@ -348,16 +356,15 @@ def run(o: argparse.Namespace) -> int:
     out = session.make_out(None)
     try:
         with temp_dir(paths.tmp(), "test-") as work:
-            beside = {name: _Beside(name, work) for name in make
-                      if name in SLOW}
+            plain = {**{name: _make_tests for name in make},
+                     **{folder: _python_tests for folder in python}}
+            beside = {name: _Beside(name, work, tests)
+                      for name, tests in plain.items() if name in SLOW}
             for thread in beside.values():
                 thread.start()
-            for name in [n for n in make if n not in beside]:
+            for name in [n for n in plain if n not in beside]:
                 print(f"== {name}", flush=True)
-                tally.add(_make_tests(name, work))
-            for folder in python:
-                print(f"== {folder}", flush=True)
-                tally.add(_python_tests(folder, work))
+                tally.add(plain[name](name, work))
             _run_boots(boots, o.jobs or
                        default_jobs(len(os.sched_getaffinity(0)),
                                     _available_mb()), out, tally)
@@ -370,6 +377,8 @@ def run(o: argparse.Namespace) -> int:
     for r in tally.results:
         if r.state == FAILED:
             print(f"FAILED {r.name}" + (f" ({r.note})" if r.note else ""))
+    if left_out:
+        print(f"left out: {', '.join(left_out)} (make test-long)")
     if interrupted:
         print("interrupted")
     print(tally.summary(), flush=True)
