@@ -155,7 +155,8 @@ bool vbg_page_since_ns(int cpu, u64 *ns);
 bool vbg_page_stolen_ns(int cpu, u64 *ns, u64 *clock);
 void vbg_page_check_self(int cpu);
 void vbg_page_publish_load(int cpu, u64 load_ns, u64 service_ns);
-void vbg_page_say_critical(int cpu, u32 critical);
+bool vbg_page_say_critical(int cpu, u32 critical);
+void vbg_page_give_back(void);
 void vbg_page_work(void);
 int vbg_page_status(void);
 int vbg_page_slot(int cpu);
@@ -352,6 +353,8 @@ const char *vbg_redirect_state(const struct vbg_irq *i);
 
 void vbg_critical_begin(struct vbg_cpu *c, int cpu, u32 what);
 void vbg_critical_end(struct vbg_cpu *c, int cpu, u32 what);
+void vbg_critical_end_later(struct vbg_cpu *c, int cpu, u32 what);
+void vbg_critical_exit(void);
 void vbg_critical_hard_exit(struct vbg_cpu *c, int cpu);
 void vbg_critical_soft_exit(struct vbg_cpu *c, int cpu, unsigned int vec);
 

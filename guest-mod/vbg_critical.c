@@ -12,6 +12,7 @@
  */
 #include <linux/bits.h>
 #include <linux/interrupt.h>
+#include <linux/irq_work.h>
 #include <linux/percpu.h>
 
 #include "vbg.h"
@@ -33,13 +34,50 @@ void vbg_critical_begin(struct vbg_cpu *c, int cpu, u32 what)
 	vbg_page_say_critical(cpu, c->critical);
 }
 
-/* The same, no longer. */
-void vbg_critical_end(struct vbg_cpu *c, int cpu, u32 what)
+/* Return: a CPU that was lent has to be given back. */
+static bool vbg_critical_clear(struct vbg_cpu *c, int cpu, u32 what)
 {
 	if (!(c->critical & what))
-		return;
+		return false;
 	c->critical &= ~what;
-	vbg_page_say_critical(cpu, c->critical);
+	return vbg_page_say_critical(cpu, c->critical);
+}
+
+/* The same, no longer. The vCPU may lose its CPU here: no locks. */
+void vbg_critical_end(struct vbg_cpu *c, int cpu, u32 what)
+{
+	if (vbg_critical_clear(c, cpu, what))
+		vbg_page_give_back();
+}
+
+static void vbg_critical_late(struct irq_work *work)
+{
+	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
+
+	if (vbg_page_say_critical(smp_processor_id(), c->critical))
+		vbg_page_give_back();
+}
+
+static DEFINE_PER_CPU(struct irq_work, vbg_critical_work) =
+	IRQ_WORK_INIT_HARD(vbg_critical_late);
+
+/*
+ * The same with a lock held, as in the scheduler's hooks: others would wait
+ * for it a whole turn. The CPU is given back as soon as interrupts are on.
+ */
+void vbg_critical_end_later(struct vbg_cpu *c, int cpu, u32 what)
+{
+	if (vbg_critical_clear(c, cpu, what))
+		irq_work_queue(this_cpu_ptr(&vbg_critical_work));
+}
+
+/* The probes are off. Context: process. */
+void vbg_critical_exit(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		irq_work_sync(per_cpu_ptr(&vbg_critical_work, cpu));
 }
 
 static void vbg_critical_check(struct vbg_cpu *c, int cpu)

@@ -449,4 +449,5 @@ void vbg_load_exit(void)
 		vbg_tps[n].registered = false;
 	}
 	tracepoint_synchronize_unregister();
+	vbg_critical_exit();
 }

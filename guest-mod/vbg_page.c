@@ -136,22 +136,28 @@ void vbg_page_publish_load(int cpu, u64 load_ns, u64 service_ns)
  * vbg_page_say_critical() - for the host: see vb_vcpu_guest.critical
  * @cpu: this CPU
  * @critical: VB_CRITICAL_* without SAID
- *
- * Gives back a CPU that the host has lent us, when it is over.
  * Context: interrupts off.
+ * Return: the host has lent us the CPU, and may have it back.
  */
-void vbg_page_say_critical(int cpu, u32 critical)
+bool vbg_page_say_critical(int cpu, u32 critical)
 {
 	struct vbg_area *a = rcu_dereference_sched(vbg_active);
 	int slot = a ? READ_ONCE(a->slot[cpu]) : -1;
 
 	if (slot < 0)
-		return;
+		return false;
 	WRITE_ONCE(a->guest[slot].critical, VB_CRITICAL_SAID | critical);
-	if (!critical && READ_ONCE(a->host[slot].boosted)) {
-		vbg_stat_inc(VBG_S_BOOSTS_ENDED);
-		vbg_call(VB_OP_DONE, 0, 0, 0);
-	}
+	return !critical && READ_ONCE(a->host[slot].boosted);
+}
+
+/*
+ * A boost is over. This vCPU will lose its CPU in here: hold no lock.
+ * Context: any otherwise.
+ */
+void vbg_page_give_back(void)
+{
+	vbg_stat_inc(VBG_S_BOOSTS_ENDED);
+	vbg_call(VB_OP_DONE, 0, 0, 0);
 }
 
 static void vbg_page_dead(const struct vbg_area *a, enum vbg_stat why)

@@ -35,11 +35,10 @@ static u64 vbg_task_ran(const struct vbg_cpu *c, int cpu, u64 now)
 			   vbg_stolen_ns(cpu));
 }
 
-static void vbg_task_end(struct vbg_cpu *c, int cpu, u64 sample)
+static void vbg_task_end(struct vbg_cpu *c, u64 sample)
 {
 	c->task = NULL;
 	vbg_task_sample(c, sample);
-	vbg_critical_end(c, cpu, VB_CRITICAL_TASK);
 }
 
 /*
@@ -73,14 +72,17 @@ void vbg_task_switch(void *data, bool preempt, struct task_struct *prev,
 	if (likely(!c->task) || prev != c->task || !prev_state)
 		return;
 	cpu = smp_processor_id();
-	vbg_task_end(c, cpu, vbg_task_ran(c, cpu, local_clock()));
+	vbg_task_end(c, vbg_task_ran(c, cpu, local_clock()));
+	vbg_critical_end_later(c, cpu, VB_CRITICAL_TASK);
 }
 
 /* An interrupt begins. Context: in it. */
 void vbg_task_look(struct vbg_cpu *c, int cpu, u64 now)
 {
-	if (c->task && vbg_task_ran(c, cpu, now) > VBG_TASK_MAX_NS)
-		vbg_task_end(c, cpu, 0);
+	if (!c->task || vbg_task_ran(c, cpu, now) <= VBG_TASK_MAX_NS)
+		return;
+	vbg_task_end(c, 0);
+	vbg_critical_end(c, cpu, VB_CRITICAL_TASK);
 }
 
 /* An interrupt of ours, and all behind it, is over. Context: interrupts off. */
