@@ -48,6 +48,7 @@ static void vbh_boost_irq_work_fn(struct irq_work *work)
 {
 	wake_up_process(vbh_booster);
 }
+
 static DEFINE_IRQ_WORK(vbh_boost_irq_work, vbh_boost_irq_work_fn);
 
 /* Context: any, also under the run-queue lock. */
@@ -127,6 +128,7 @@ void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 		return;
 	b->in_row = 0;
 	if (!vbh_boost_allowed(v, why)) {
+		/* Behind this somebody else may want it. */
 		smp_store_release(&b->state, VBH_BOOST_IDLE);
 		return;
 	}
@@ -292,6 +294,9 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 	}
 	if (!vbh_boost_cpu_allows(b)) {
 		vbh_boost_count(v, VBH_B_NO_CPU_TOKENS);
+		/* Or it would be asked for again at once. */
+		WRITE_ONCE(b->not_before, ktime_get_mono_fast_ns() +
+			   (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC);
 		return false;
 	}
 	vbh_boost_step_aside(b->task);
@@ -304,7 +309,7 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 	}
 	b->deadline = ktime_get_mono_fast_ns() +
 		(u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
-	smp_store_release(&b->state, VBH_BOOST_ON);
+	WRITE_ONCE(b->state, VBH_BOOST_ON);
 	vbh_boost_count(v, b->why);
 	trace_vb_host_boost(v->vm->pid, v->apic_id, b->why);
 	return true;
