@@ -354,6 +354,7 @@ const char *vbg_redirect_state(const struct vbg_irq *i);
 void vbg_critical_begin(struct vbg_cpu *c, int cpu, u32 what);
 void vbg_critical_end(struct vbg_cpu *c, int cpu, u32 what);
 void vbg_critical_end_later(struct vbg_cpu *c, int cpu, u32 what);
+void vbg_critical_init(void);
 void vbg_critical_exit(void);
 void vbg_critical_hard_exit(struct vbg_cpu *c, int cpu);
 void vbg_critical_soft_exit(struct vbg_cpu *c, int cpu, unsigned int vec);

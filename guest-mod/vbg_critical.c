@@ -58,8 +58,7 @@ static void vbg_critical_late(struct irq_work *work)
 		vbg_page_give_back();
 }
 
-static DEFINE_PER_CPU(struct irq_work, vbg_critical_work) =
-	IRQ_WORK_INIT_HARD(vbg_critical_late);
+static DEFINE_PER_CPU(struct irq_work, vbg_critical_work);
 
 /*
  * The same with a lock held, as in the scheduler's hooks: others would wait
@@ -69,6 +68,19 @@ void vbg_critical_end_later(struct vbg_cpu *c, int cpu, u32 what)
 {
 	if (vbg_critical_clear(c, cpu, what))
 		irq_work_queue(this_cpu_ptr(&vbg_critical_work));
+}
+
+/*
+ * Before the probes. Kernels up to 6.12 at least do not relocate a module's per-CPU data:
+ * there can be no pointers in its initial value.
+ */
+void vbg_critical_init(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		per_cpu(vbg_critical_work, cpu) =
+			IRQ_WORK_INIT_HARD(vbg_critical_late);
 }
 
 /* The probes are off. Context: process. */

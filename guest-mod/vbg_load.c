@@ -398,6 +398,7 @@ int vbg_load_init(void)
 {
 	int n, err;
 
+	vbg_critical_init();
 	for_each_kernel_tracepoint(vbg_find_tp, NULL);
 	for (n = 0; n < ARRAY_SIZE(vbg_tps); n++) {
 		if (!vbg_tps[n].tp && vbg_tps[n].redirect) {

@@ -26,10 +26,8 @@ TESTS = paths.REPO / "selftests/lab-tests.json"
 # Folders with a `make check`, by the names that --filter knows.
 MAKE = {"unit": "selftests/unit", "model": "selftests/model"}
 PYTHON = ["lab/tests", "bench/tests", "lab/boots"]
-# What takes minutes, and one CPU at most: beside all the rest.
+# What takes minutes, and about one CPU: side by side as boots are, before them.
 SLOW = ("model", "lab/boots")
-# Of these, what boots machines, one after the other: as one of the boots.
-BOOTING = "lab/boots"
 # Of one selftest in a machine; an entry's "test_timeout" overrides it.
 TEST_TIMEOUT = 120
 # What busybox's and coreutils' `timeout` exit with then.
@@ -229,10 +227,10 @@ def _finish(run: _Running) -> list[Result]:
     return boot_results(run.boot, output, code, reason)
 
 
-def _run_boots(boots: list[Boot], jobs: int, taken: Callable[[], bool],
+def _run_boots(boots: list[Boot], jobs: int, taken: Callable[[], int],
                out: Path, tally: Tally) -> None:
-    """Up to @jobs side by side, one less while @taken; results in the order
-    in which they end."""
+    """Up to @jobs side by side, with what else runs; results in the order in
+    which they end."""
     from .cli import parser
     if len(boots) > 1 and jobs > 1:
         # What they share is made once, before they all wait for it.
@@ -368,11 +366,11 @@ def run(o: argparse.Namespace) -> int:
             for name in [n for n in plain if n not in beside]:
                 print(f"== {name}", flush=True)
                 tally.add(plain[name](name, work))
-            other = beside.get(BOOTING)
             _run_boots(boots, o.jobs or
                        default_jobs(len(os.sched_getaffinity(0)),
                                     _available_mb()),
-                       lambda: bool(other and other.is_alive()), out, tally)
+                       lambda: sum(t.is_alive() for t in beside.values()),
+                       out, tally)
             for name, thread in beside.items():
                 print(f"== {name}", flush=True)
                 tally.add(thread.results())
