@@ -21,7 +21,7 @@ host_slots() { cols "$(vm_dir 0)/vcpus" slot | sort -n | tr '\n' ' '; }
 # Column NAME of the interrupt of DEVICE's input queue.
 column() { g 0 "cols \$GUEST/irqs name $2" | sed -n "s/^$1-input[^ ]* //p"; }
 
-guest 0 'insmod /lab/vbalance_guest.ko policy=paper remap=affinity'
+guest_module 0 load policy=paper remap=affinity
 check "the guest has registered" await 60 source_is 0 page
 guest 0 'burn 6 >/dev/null 2>&1 </dev/null &'
 traffic_start "$IP"
@@ -90,7 +90,8 @@ ip link del hot0
 traffic_stop "every packet during all that is answered once"
 
 # ---- vCPUs, with interrupts being redirected ----
-guest 0 'rmmod vbalance_guest && insmod /lab/vbalance_guest.ko remap=redirect'
+guest_module 0 unload
+guest_module 0 load remap=redirect
 check "redirect: the guest has registered" await 60 source_is 0 page
 traffic_start "$IP"
 # Of queues: served by a vCPU that does not own them.
@@ -121,7 +122,7 @@ no_base
 counters_agree "redirect"
 
 guest 0 'killall burn 2>/dev/null; true'
-check "the guest module unloads" guest 0 'rmmod vbalance_guest'
+check "the guest module unloads" guest_module 0 unload
 guest_log_clean 0
 guest_stop 0
 check "nothing is left of the VM" await 60 nothing_left

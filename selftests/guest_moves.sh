@@ -11,7 +11,8 @@ load vbalance_host
 IP=$(guest_ip 0)
 guest 0 'rmmod vbalance_guest 2>/dev/null; true'
 
-guest 0 'insmod /lab/vbalance_guest.ko policy=paper remap=affinity; burn 4 >/dev/null 2>&1 </dev/null &'
+guest_module 0 load policy=paper remap=affinity
+guest 0 'burn 4 >/dev/null 2>\&1 </dev/null \&'
 moved() { [ "$(g 0 gstat moves)" -gt "$1" ]; }
 check "policy=paper remap=affinity moves" await 60 moved 5
 # moving NAME COMMAND...: it works while interrupts are being moved
@@ -51,10 +52,10 @@ moving "block requests are intact" block
 killall httpd
 guest 0 'killall httpd'
 equal "no move failed for another reason than the known ones" "$(g 0 gstat failed)" 0
-guest 0 'rmmod vbalance_guest'
+guest_module 0 unload
 
 # ---- somebody else moves ----
-guest 0 'insmod /lab/vbalance_guest.ko policy=paper remap=affinity backoff_ms=600000'
+guest_module 0 load policy=paper remap=affinity backoff_ms=600000
 check "moves" await 60 moved 5
 effective() { guest 0 "cat /proc/irq/$irq/effective_affinity_list"; }
 irq_row() { g 0 "cell \$GUEST/irqs $irq $1"; }
@@ -69,17 +70,17 @@ check "the interrupt goes where the admin wanted it" await 60 moved_there
 before=$(irq_row moves)
 traffic_more 100
 equal "and stays there" "$(effective) $(irq_row moves)" "2 $before"
-guest 0 'rmmod vbalance_guest'
+guest_module 0 unload
 equal "also after unloading" "$(effective)" 2
 guest 0 "echo 0-3 > /proc/irq/$irq/smp_affinity_list"
 traffic_stop "and loses nothing"
 
 # ---- without the host module ----
 unload vbalance_host
-guest 0 'insmod /lab/vbalance_guest.ko policy=paper remap=affinity source=steal'
+guest_module 0 load policy=paper remap=affinity source=steal
 traffic_start "$IP"
 moving "source=steal: packets are answered" traffic_more 100
 traffic_stop "source=steal: every packet is answered once"
-guest 0 'rmmod vbalance_guest; killall burn 2>/dev/null; true'
+guest 0 'killall burn 2>/dev/null; rmmod vbalance_guest; true'
 guest_log_clean 0
 ktap_end

@@ -15,7 +15,7 @@ embed "load" guest 0 'exec /lab/selftests/guest_load.sh'
 guest 0 'rmmod vbalance_guest 2>/dev/null; true'
 
 # ---- mapping ----
-guest 0 'insmod /lab/vbalance_guest.ko policy=paper remap=affinity'
+guest_module 0 load policy=paper remap=affinity
 irqs=$(g 0 movable | tr '\n' ' ')
 [ "$(echo "$irqs" | wc -w)" -ge 3 ]
 ok $? "three interrupts or more may be moved"
@@ -39,12 +39,13 @@ check "mapping=single: one leads, the others follow" follows
 guest 0 'echo per-irq > /sys/module/vbalance_guest/parameters/mapping; echo paper > /sys/module/vbalance_guest/parameters/policy'
 check "mapping=per-irq parts them again" await 60 apart
 traffic_stop "every packet is answered once"
-guest 0 'rmmod vbalance_guest; killall burn'
+guest 0 'killall burn; rmmod vbalance_guest'
 
 # ---- policy=cost: one attempt in each absence of the holder ----
 # Both machines' events on one clock: the guest's is the host's and an offset.
 guest_pin 0
-guest 0 'insmod /lab/vbalance_guest.ko policy=cost observe=1; burn 4 >/dev/null 2>&1 </dev/null &'
+guest_module 0 load policy=cost observe=1
+guest 0 'burn 4 >/dev/null 2>\&1 </dev/null \&'
 check "run states come from the page" await 60 source_is 0 page
 equal "slot n is CPU n" "$(g 0 'cols $GUEST/vcpus cpu slot' | awk '$1 != $2')" ""
 export TRACE_CLOCK=x86-tsc
@@ -69,7 +70,7 @@ ok $? "policy=cost decides to rescue"
 equal "policy=cost: never twice while the holder is away" \
 	"$(awk '$2 == "runs" { ran[$3]++ }
 	$2 == "rescue" { if (($3, $4) in at && at[$3, $4] == ran[$3] + 0) print; at[$3, $4] = ran[$3] + 0 }' "$KTAP_TMP/both" | head -n 3)" ""
-guest 0 'rmmod vbalance_guest; killall burn'
+guest 0 'killall burn; rmmod vbalance_guest'
 
 # ---- irqbalance ----
 embed "irqbalance" guest 0 'exec /lab/selftests/guest_irqbalance.sh'

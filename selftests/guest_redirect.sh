@@ -97,11 +97,11 @@ traffic_stop "host module: every packet through the second device is answered on
 traffic_start "$IP"
 traffic_start "$IP1"
 for _ in 1 2; do
-	guest 0 'rmmod vbalance_guest' </dev/null
+	guest_module 0 unload
 	ok $? "the guest module goes"
 	check "and all goes on" more 8
 	host_base
-	guest 0 'insmod /lab/vbalance_guest.ko' </dev/null
+	guest_module 0 load
 	check "it comes back" more 8
 done
 name="guest module"

@@ -88,6 +88,18 @@ busy_stop() {
 	BUSY=
 }
 
+# Loading and unloading a module waits for all CPUs, which takes seconds when
+# busy ones share one: they pause meanwhile. Exit status of COMMAND.
+calmly() {	# COMMAND...
+	# shellcheck disable=SC2086 # a list of process ids
+	[ -z "${BUSY-}" ] || kill -STOP $BUSY
+	"$@"
+	calmly_status=$?
+	# shellcheck disable=SC2086 # a list of process ids
+	[ -z "${BUSY-}" ] || kill -CONT $BUSY
+	return $calmly_status
+}
+
 steal_ticks() {
 	awk '$1 == "cpu" { print $9 }' /proc/stat
 }

@@ -120,7 +120,7 @@ loaded() {
 load() {	# NAME [PARAMETERS...]
 	ktap_m=$(module_path "$1")
 	shift
-	insmod "$ktap_m" "$@" 2> "$KTAP_TMP/insmod"
+	calmly insmod "$ktap_m" "$@" 2> "$KTAP_TMP/insmod"
 }
 
 # Modules that were loaded before the test, with their parameters.
@@ -133,7 +133,7 @@ unload() {
 			echo "${ktap_f##*/}=$(cat "$ktap_f")"
 		done > "$KTAP_TMP/parameters-$1"
 	fi
-	rmmod "$1"
+	calmly rmmod "$1"
 }
 
 ktap_reload() {

@@ -71,6 +71,21 @@ guest_log_clean() {	# N
 	equal "nothing bad in guest $1's log" "$(cat "$KTAP_TMP/bad")" ""
 }
 
+# guest_module N load [PARAM...], guest_module N unload: as calmly() does
+guest_module() {
+	lab_n=$1
+	case $2 in
+	load)
+		shift 2
+		lab_do="insmod /lab/vbalance_guest.ko $*"
+		;;
+	unload)
+		lab_do="rmmod vbalance_guest"
+		;;
+	esac
+	guest "$lab_n" "BUSY=\$(pidof burn); . /lab/selftests/guestlib.sh; calmly $lab_do" </dev/null
+}
+
 # ---- counters of redirection, of guest 0 ----
 
 host_count() { stat_of "$(vm_dir 0)/registration" "$1"; }

@@ -18,7 +18,8 @@ begin() {
 	no_base
 	guest 0 'dd if=/dev/urandom of=/tmp/pattern bs=64k count=4 2>/dev/null' </dev/null
 	guest 0 'burn 4 >/dev/null 2>&1 </dev/null &' </dev/null
-	guest 0 "insmod /lab/vbalance_guest.ko $PARAMS" </dev/null
+	# shellcheck disable=SC2086 # words
+	guest_module 0 load $PARAMS
 	ok $? "$name: the module loads"
 	traffic_start "$IP"
 	traffic_start "$IP1"
@@ -55,7 +56,7 @@ at_rest() {
 }
 
 end() {
-	guest 0 'rmmod vbalance_guest' </dev/null
+	guest_module 0 unload
 	ok $? "$name: the module unloads"
 	guest_log_clean 0
 	guest_stop 0
