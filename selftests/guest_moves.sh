@@ -12,7 +12,7 @@ IP=$(guest_ip 0)
 guest 0 'rmmod vbalance_guest 2>/dev/null; true'
 
 guest_module 0 load policy=paper remap=affinity
-guest 0 'burn 4 >/dev/null 2>\&1 </dev/null \&'
+guest 0 'burn 4 >/dev/null 2>&1 </dev/null &'
 moved() { [ "$(g 0 gstat moves)" -gt "$1" ]; }
 check "policy=paper remap=affinity moves" await 60 moved 5
 # moving NAME COMMAND...: it works while interrupts are being moved

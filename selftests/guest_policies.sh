@@ -45,7 +45,7 @@ guest 0 'killall burn; rmmod vbalance_guest'
 # Both machines' events on one clock: the guest's is the host's and an offset.
 guest_pin 0
 guest_module 0 load policy=cost observe=1
-guest 0 'burn 4 >/dev/null 2>\&1 </dev/null \&'
+guest 0 'burn 4 >/dev/null 2>&1 </dev/null &'
 check "run states come from the page" await 60 source_is 0 page
 equal "slot n is CPU n" "$(g 0 'cols $GUEST/vcpus cpu slot' | awk '$1 != $2')" ""
 export TRACE_CLOCK=x86-tsc
