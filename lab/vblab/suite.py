@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import re
@@ -278,13 +279,14 @@ def _show_failed_output(boot: Boot, out: Path, results: list[Result]) -> None:
                   flush=True)
 
 
-def _make_tests(name: str, work: Path) -> list[Result]:
+def _make_tests(name: str, work: Path, long: bool) -> list[Result]:
     """In the package root: it has the compiler, its sanitizers, and spin."""
     log = work / f"{name}.log"
     tools = root.ensure(kernels.data()["tools_root"])
     status = tools.chroot(
         ["make", "-s", "-C", f"/{REPO_IN_ROOT}/{MAKE[name]}", "check",
-         f"BUILD=/{WORK_IN_ROOT}/{name}"], log, work=work)
+         f"BUILD=/{WORK_IN_ROOT}/{name}", f"LONG={'1' * long}"],
+        log, work=work)
     text = log.read_text(errors="replace")
     results = ktap.judge(name, text, status)
     if any(r.state == FAILED for r in results):
@@ -357,7 +359,10 @@ def run(o: argparse.Namespace) -> int:
     out = session.make_out(None)
     try:
         with temp_dir(paths.tmp(), "test-") as work:
-            plain = {**{name: _make_tests for name in make},
+            # What is asked for by name is wanted whole.
+            make_tests = functools.partial(_make_tests,
+                                           long=o.long or bool(o.filter))
+            plain = {**{name: make_tests for name in make},
                      **{folder: _python_tests for folder in python}}
             beside = {name: _Beside(name, work, tests)
                       for name, tests in plain.items() if name in SLOW}
