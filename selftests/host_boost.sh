@@ -40,14 +40,22 @@ for hook in ftrace ${LONG:+kprobe}; do
 	check "load with hook=$hook" load vbalance_host hook=$hook
 	check "hook=$hook: boosts are offered" grep -q "^boost on" $HOST/features
 	embed "hook=$hook" kvm_boost
-	embed "hook=$hook: storm" storm
+	if [ "${LONG-}" ]; then
+		embed "hook=$hook: storm" storm
+	else
+		skip "hook=$hook: storm" "takes long: make test-long"
+	fi
 	check "unload with hook=$hook" unload vbalance_host
 done
 
 # The same whatever the hooks are.
 check "load" load vbalance_host
 embed "attributes" kvm_boost_attr
-embed "fairness" kvm_boost_fair
+if [ "${LONG-}" ]; then
+	embed "fairness" kvm_boost_fair
+else
+	skip "fairness" "takes long: make test-long"
+fi
 check "unload" unload vbalance_host
 
 check "load with observe=1" load vbalance_host observe=1
