@@ -362,8 +362,9 @@ def run(o: argparse.Namespace) -> int:
             # What is asked for by name is wanted whole.
             make_tests = functools.partial(_make_tests,
                                            long=o.long or bool(o.filter))
-            plain = {**{name: make_tests for name in make},
-                     **{folder: _python_tests for folder in python}}
+            # These first: what is beside makes the package root meanwhile.
+            plain = {**{folder: _python_tests for folder in python},
+                     **{name: make_tests for name in make}}
             beside = {name: _Beside(name, work, tests)
                       for name, tests in plain.items() if name in SLOW}
             for thread in beside.values():
