@@ -36,7 +36,7 @@ link() {	# N UP
 }
 
 all_forgotten() {
-	[ "$(stat_of $HOST/stats rings_learnt)" = "$(stat_of $HOST/stats rings_forgotten)" ]
+	[ "$(stat_of "$HOST/stats" rings_learnt)" = "$(stat_of "$HOST/stats" rings_forgotten)" ]
 }
 
 flood() {	# N: as fast as it answers, all its vCPUs busy
@@ -109,7 +109,7 @@ guest_log_clean 0
 guest_stop 0
 check "all guests end" await 60 nothing_left
 check "and their rings are forgotten" await 20 all_forgotten
-[ "$(stat_of $HOST/stats rings_learnt)" -gt 0 ]
+[ "$(stat_of "$HOST/stats" rings_learnt)" -gt 0 ]
 ok $? "there were some"
 
 # vhost_net goes and comes.
