@@ -144,6 +144,7 @@ struct vbh_vcpu *vbh_vcpu_discover(struct kvm_vcpu *vcpu)
 	new = kzalloc(sizeof(*new), __GFP_NOWARN);
 	if (!new)
 		goto no_memory;
+	vbh_rings_vcpu_init(new);
 	if (!vbh_vm_find(kvm)) {
 		new_vm = vbh_vm_new(kvm);
 		if (!new_vm)
@@ -169,7 +170,6 @@ struct vbh_vcpu *vbh_vcpu_discover(struct kvm_vcpu *vcpu)
 	v->apic_id = vcpu->vcpu_id;
 	v->changed_tsc = rdtsc();
 	vbh_note_tsc(v, vcpu);
-	vbh_rings_vcpu_init(v);
 	vm->nr_vcpus++;
 	list_add_tail_rcu(&v->list, &vm->vcpus);
 	hlist_add_head_rcu(&v->node, vbh_vcpu_bucket(vcpu));
