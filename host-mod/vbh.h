@@ -17,6 +17,7 @@
 #ifndef _VBH_H
 #define _VBH_H
 
+#include <linux/hrtimer.h>
 #include <linux/kvm_host.h>
 #include <linux/list.h>
 #include <linux/percpu.h>
@@ -117,7 +118,8 @@ void vbh_lift_exit(void);
 	X(VBH_B_USER_CHANGED, "user_changed")		\
 	X(VBH_B_LATE, "late_ends")			\
 	X(VBH_B_TIME_NS, "boosted_ns")			\
-	X(VBH_B_LONGEST_NS, "longest_ns")
+	X(VBH_B_LONGEST_NS, "longest_ns")		\
+	X(VBH_B_NO_HOLDER, "no_holder")
 
 enum vbh_boost_count {
 #define VBH_BOOST_ENUM(constant, name) constant,
@@ -155,6 +157,7 @@ struct vbh_vm {
 	struct list_head vcpus;		/* RCU list of vbh_vcpu */
 	struct list_head gone;		/* vCPUs that were destroyed */
 	const struct kvm *kvm;		/* key */
+	const struct mm_struct *mm;	/* of the VMM; only compared */
 	pid_t pid;
 	int nr_vcpus;
 	bool dying;			/* kvm_arch_destroy_vm() was entered */
@@ -194,6 +197,8 @@ struct vbh_vcpu {
 	u64 stay_mean;			/* of stays that ended by preemption */
 	struct task_struct *task;	/* its thread; valid while preempted */
 	u64 irq_tsc;			/* last device interrupt, host TSC */
+	int rings;			/* enum vb_rings, when last looked at */
+	struct hrtimer rings_timer;
 	struct vbh_boost boost;
 } ____cacheline_aligned_in_smp;
 
@@ -221,6 +226,7 @@ enum vbh_feature {
 	VBH_F_REGISTRATION,
 	VBH_F_REDIRECT,
 	VBH_F_BOOST,
+	VBH_F_RINGS,
 	VBH_NR_FEATURES,
 };
 
@@ -251,12 +257,26 @@ void vbh_note_tsc(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu);
 void vbh_on_deliver(struct kvm *kvm, const void *src,
 		    struct kvm_lapic_irq *irq);
 
-/* ---- boosts: whom (vbh_holder.c), and how (vbh_boost.c) ---- */
+/*
+ * ---- boosts: whom (vbh_holder.c), how long (vbh_rings.c), and how
+ * (vbh_boost.c) ----
+ */
 
 enum vbh_boost_count vbh_is_critical(const struct vbh_vcpu *v);
 void vbh_holder_put(struct vbh_vcpu *v, u32 state);
 void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 		    const struct kvm_lapic_irq *irq);
+
+void vbh_rings_vcpu_init(struct vbh_vcpu *v);
+void vbh_rings_vcpu_exit(struct vbh_vcpu *v);
+bool vbh_rings_allow(const struct vbh_vcpu *v);
+void vbh_rings_irq(struct vbh_vcpu *v);
+void vbh_rings_put(struct vbh_vcpu *v);
+void vbh_rings_load(struct vbh_vcpu *v);
+unsigned int vbh_rings_known(const struct vbh_vm *vm);
+void vbh_rings_vm_gone(const struct mm_struct *mm);
+int vbh_rings_add(const char **missing);
+void vbh_rings_del(void);
 
 void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 		    enum vbh_boost_count why);
@@ -297,6 +317,8 @@ enum vbh_stat {
 	VBH_S_PAGES_PINNED,
 	VBH_S_PAGES_UNPINNED,
 	VBH_S_MSI_MATCHED,
+	VBH_S_RINGS_LEARNT,
+	VBH_S_RINGS_FORGOTTEN,
 	VBH_NR_STATS,
 };
 

@@ -281,6 +281,13 @@ static void vbh_boost_step_aside(const struct task_struct *p)
 		set_cpus_allowed_ptr(current, &others);
 }
 
+/* Or what is refused would be asked for again at once, without end. */
+static void vbh_boost_later(struct vbh_boost *b)
+{
+	WRITE_ONCE(b->not_before, ktime_get_mono_fast_ns() +
+		   (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC);
+}
+
 /* Return: it has been begun. */
 static bool vbh_boost_begin(struct vbh_vcpu *v)
 {
@@ -294,9 +301,7 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 	}
 	if (!vbh_boost_cpu_allows(b)) {
 		vbh_boost_count(v, VBH_B_NO_CPU_TOKENS);
-		/* Or it would be asked for again at once. */
-		WRITE_ONCE(b->not_before, ktime_get_mono_fast_ns() +
-			   (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC);
+		vbh_boost_later(b);
 		return false;
 	}
 	vbh_boost_step_aside(b->task);
@@ -305,6 +310,7 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 	if (vbh_lift(&b->lift, b->task)) {
 		vbh_boost_tell(v, false);
 		vbh_boost_count(v, VBH_B_POLICY);
+		vbh_boost_later(b);
 		return false;
 	}
 	b->deadline = ktime_get_mono_fast_ns() +

@@ -34,6 +34,8 @@ static const char * const vbh_stat_names[VBH_NR_STATS] = {
 	[VBH_S_PAGES_PINNED] = "pages_pinned",
 	[VBH_S_PAGES_UNPINNED] = "pages_unpinned",
 	[VBH_S_MSI_MATCHED] = "msi_matched",
+	[VBH_S_RINGS_LEARNT] = "rings_learnt",
+	[VBH_S_RINGS_FORGOTTEN] = "rings_forgotten",
 };
 
 const char * const vbh_vm_count_names[VBH_VM_NR_COUNTS] = {
@@ -157,6 +159,7 @@ static int boost_show(struct seq_file *m, void *unused)
 	for (i = VBH_B_NONE + 1; i < VBH_B_NR_COUNTS; i++)
 		seq_printf(m, "%s %lld\n", vbh_boost_count_names[i],
 			   atomic64_read(&vm->boosts[i]));
+	seq_printf(m, "rings %u\n", vbh_rings_known(vm));
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(boost);

@@ -6,7 +6,8 @@
  * device's interrupt keeps all that come after it waiting until it has
  * finished. A guest with our module says so exactly
  * (vb_vcpu_guest.critical). Of others it is taken to be the target of an
- * interrupt that was delivered less than holder_us ago, until it halts.
+ * interrupt that was delivered less than holder_us ago, until it halts, or
+ * until all rings that are known allow interrupts again (vbh_rings.c).
  *
  * Fast path (vBalance, 3.3.1): an interrupt arrives for a VM none of whose
  * vCPUs is running. Then there is nobody to redirect it to, and its target
@@ -55,7 +56,7 @@ enum vbh_boost_count vbh_is_critical(const struct vbh_vcpu *v)
 		why = VBH_B_HINT;
 	else if (hint & VB_CRITICAL_TASK)
 		why = VBH_B_TASK;
-	else if (!hint && vbh_has_interrupt(v))
+	else if (!hint && vbh_has_interrupt(v) && !vbh_rings_allow(v))
 		why = VBH_B_HOLDER;
 	preempt_enable_notrace();
 	return why;
@@ -80,6 +81,8 @@ void vbh_holder_put(struct vbh_vcpu *v, u32 state)
 			WRITE_ONCE(v->irq_tsc, 0);
 		return;
 	}
+	if (!vbh_hint(v) && vbh_has_interrupt(v))
+		vbh_rings_put(v);
 	why = vbh_is_critical(v);
 	if (why)
 		vbh_boost_want(v, current, why);
@@ -132,6 +135,7 @@ void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 	if (!v)
 		return;
 	WRITE_ONCE(v->irq_tsc, rdtsc());
+	vbh_rings_irq(v);
 	if ((READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_PREEMPTED ||
 	    !vbh_nobody_runs(vm))
 		return;

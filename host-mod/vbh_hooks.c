@@ -10,6 +10,7 @@
  *	kvm_arch_destroy_vm			lifetime
  *	kvm_irq_delivery_to_apic_fast		redirection, boosts
  *	kvm_emulate_hypercall			registration; kretprobe
+ *	vhost_net_ioctl, vhost_net_release	rings; see vbh_rings.c
  *
  * The first four belong together: without one of them no state is published.
  * They are ftrace_ops or kprobes (parameter hook), all by the same mechanism
@@ -35,6 +36,8 @@ struct vbh_feature_state vbh_features[VBH_NR_FEATURES] = {
 		"interrupts of preempted vCPUs are redirected", -ENXIO },
 	[VBH_F_BOOST] = { "boost",
 		"vCPUs that interrupts wait for are boosted", -ENXIO },
+	[VBH_F_RINGS] = { "rings",
+		"rings tell when a vCPU is done with an interrupt", -ENXIO },
 };
 
 bool vbh_kvm_present;
@@ -319,6 +322,23 @@ static void vbh_deliver_add(void)
 			"hints of guests, interrupts");
 }
 
+/* vhost_net.ko comes and goes; without it there is nothing to be known. */
+static void vbh_rings_try(void)
+{
+	const char *missing;
+	int err = vbh_rings_add(&missing);
+
+	vbh_feature_set(VBH_F_RINGS, err,
+			!err ? "vhost-net's, set up from now on" :
+			err == -ENOENT ? "vhost_net is not loaded" : missing);
+}
+
+/* Nothing that the log has to warn of. */
+static bool vbh_is_just_absent(int f)
+{
+	return f == VBH_F_RINGS && vbh_features[f].err == -ENOENT;
+}
+
 static void vbh_hooks_off(const char *why)
 {
 	int f;
@@ -327,6 +347,7 @@ static void vbh_hooks_off(const char *why)
 	vbh_kretprobe_del();
 	vbh_ftrace_del_all();
 	vbh_kprobes_del_all();
+	vbh_rings_del();
 	for (f = 0; f < VBH_NR_FEATURES; f++)
 		vbh_feature_set(f, -ENXIO, why);
 	vbh_vm_drop_all();
@@ -346,15 +367,17 @@ static int vbh_hooks_on(void)
 		vbh_feature_set(VBH_F_REGISTRATION, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_REDIRECT, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_BOOST, -EPERM, "observe=1");
+		vbh_feature_set(VBH_F_RINGS, -EPERM, "observe=1");
 	} else {
 		/* Before the first guest asks what there is. */
 		vbh_deliver_add();
+		vbh_rings_try();
 		err = vbh_kretprobe_add();
 		vbh_feature_set(VBH_F_REGISTRATION, err,
 				"kretprobe on kvm_emulate_hypercall");
 	}
 	for (f = 0; f < VBH_NR_FEATURES; f++)
-		if (vbh_features[f].err)
+		if (vbh_features[f].err && !vbh_is_just_absent(f))
 			pr_warn("%s: off (%s: error %d)\n",
 				vbh_features[f].name, vbh_features[f].detail,
 				vbh_features[f].err);
@@ -364,24 +387,43 @@ static int vbh_hooks_on(void)
 /*
  * kvm.ko comes and goes. Hooks are set in COMING (its functions are known to
  * ftrace and kprobes by then, its init function has not run) and removed in
- * GOING (no VM is left, its exit function has run).
+ * GOING (no VM is left, its exit function has run). vhost_net.ko as well.
  */
 static DEFINE_MUTEX(vbh_hooks_mutex);
 
-static int vbh_module_event(struct notifier_block *nb, unsigned long event,
-			    void *data)
+static void vbh_kvm_event(unsigned long event)
 {
-	struct module *mod = data;
-
-	if (strcmp(mod->name, "kvm"))
-		return NOTIFY_DONE;
-	mutex_lock(&vbh_hooks_mutex);
 	if (event == MODULE_STATE_COMING && !vbh_kvm_present) {
 		vbh_kvm_present = !vbh_hooks_on();
 	} else if (event == MODULE_STATE_GOING && vbh_kvm_present) {
 		vbh_hooks_off("kvm is not loaded");
 		vbh_kvm_present = false;
 	}
+}
+
+static void vbh_vhost_event(unsigned long event)
+{
+	if (!vbh_kvm_present || vbh_observe)
+		return;
+	if (event == MODULE_STATE_COMING) {
+		vbh_rings_try();
+	} else if (event == MODULE_STATE_GOING) {
+		vbh_rings_del();
+		vbh_feature_set(VBH_F_RINGS, -ENOENT,
+				"vhost_net is not loaded");
+	}
+}
+
+static int vbh_module_event(struct notifier_block *nb, unsigned long event,
+			    void *data)
+{
+	struct module *mod = data;
+
+	mutex_lock(&vbh_hooks_mutex);
+	if (!strcmp(mod->name, "kvm"))
+		vbh_kvm_event(event);
+	else if (!strcmp(mod->name, "vhost_net"))
+		vbh_vhost_event(event);
 	mutex_unlock(&vbh_hooks_mutex);
 	return NOTIFY_DONE;
 }

@@ -203,6 +203,7 @@ void vbh_on_load(struct kvm_vcpu *vcpu)
 	    (v->word & VBH_STATE_MASK) != VB_VCPU_PREEMPTED)
 		vbh_vm_reset(vcpu->kvm);
 	vbh_change(v, vcpu, VB_VCPU_RUNNING);
+	vbh_rings_load(v);
 }
 
 static bool vbh_waits_for_sipi(const struct kvm_vcpu *vcpu)

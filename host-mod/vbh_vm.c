@@ -105,6 +105,7 @@ static struct vbh_vm *vbh_vm_new(const struct kvm *kvm)
 	INIT_LIST_HEAD(&vm->gone);
 	raw_spin_lock_init(&vm->bucket_lock);
 	vm->kvm = kvm;
+	vm->mm = kvm->mm;
 	vm->pid = kvm->userspace_pid;
 	vm->status = -VB_ENOENT;
 	snprintf(vm->name, sizeof(vm->name), "%d", vm->pid);
@@ -143,6 +144,7 @@ struct vbh_vcpu *vbh_vcpu_discover(struct kvm_vcpu *vcpu)
 	new = kzalloc(sizeof(*new), __GFP_NOWARN);
 	if (!new)
 		goto no_memory;
+	vbh_rings_vcpu_init(new);
 	if (!vbh_vm_find(kvm)) {
 		new_vm = vbh_vm_new(kvm);
 		if (!new_vm)
@@ -375,14 +377,31 @@ static bool vbh_next_todo(struct vbh_todo *todo)
 	return todo->vm;
 }
 
+static bool vbh_mm_has_vm(const struct mm_struct *mm)
+{
+	const struct vbh_vm *vm;
+	unsigned long flags;
+	bool has = false;
+
+	raw_spin_lock_irqsave(&vbh_lock, flags);
+	list_for_each_entry(vm, &vbh_vms, list)
+		has |= vm->mm == mm;
+	raw_spin_unlock_irqrestore(&vbh_lock, flags);
+	return has;
+}
+
 /* No hook finds it any more. */
 static void vbh_vm_free(struct vbh_vm *vm)
 {
 	struct vbh_vcpu *v, *next;
 
 	vbh_boost_wait(vm);
-	list_for_each_entry_safe(v, next, &vm->gone, gone)
+	list_for_each_entry_safe(v, next, &vm->gone, gone) {
+		vbh_rings_vcpu_exit(v);
 		kfree(v);
+	}
+	if (!vbh_mm_has_vm(vm->mm))
+		vbh_rings_vm_gone(vm->mm);
 	kfree(vm);
 }
 
