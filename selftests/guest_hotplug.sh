@@ -90,36 +90,43 @@ ip link del hot0
 traffic_stop "every packet during all that is answered once"
 
 # ---- vCPUs, with interrupts being redirected ----
-guest_module 0 unload
-guest_module 0 load remap=redirect
-check "redirect: the guest has registered" await 60 source_is 0 page
-traffic_start "$IP"
-# Of queues: served by a vCPU that does not own them.
-taken_by() {
-	traffic_more 5
-	guest 0 "awk -v c=$(($1 + 2)) '/virtio[0-9]+-(input|output)/ && \$c > 0 { f = 1 } END { exit !f }' /proc/interrupts"
+redirected() {
+	guest_module 0 unload
+	guest_module 0 load remap=redirect
+	check "redirect: the guest has registered" await 60 source_is 0 page
+	traffic_start "$IP"
+	# Of queues: served by a vCPU that does not own them.
+	taken_by() {
+		traffic_more 5
+		guest 0 "awk -v c=$(($1 + 2)) '/virtio[0-9]+-(input|output)/ && \$c > 0 { f = 1 } END { exit !f }' /proc/interrupts"
+	}
+	served() { [ $(($(gstat served) + $(gstat stolen))) -gt "$1" ]; }
+	for i in 4 5; do
+		check "redirect: vCPU $i is plugged" qmp 0 '{"execute":"device_add","arguments":{"driver":"host-x86_64-cpu","id":"cpu'$i'","socket-id":0,"core-id":'$i',"thread-id":0}}'
+		check "redirect: the guest has CPU $i" await 60 guest 0 "[ -e $CPUS/cpu$i/online ] && echo 1 > $CPUS/cpu$i/online"
+	done
+	guest_pin 0
+	guest 0 'killall burn; burn 6 >/dev/null 2>&1 </dev/null &'
+	for i in 4 5; do
+		check "redirect: vCPU $i takes interrupts of others" await 120 taken_by $i
+	done
+	for i in 4 5; do
+		check "redirect: CPU $i goes offline" guest 0 "echo 0 > $CPUS/cpu$i/online"
+		check "redirect: vCPU $i is unplugged" qmp 0 '{"execute":"device_del","arguments":{"id":"cpu'$i'"}}'
+		check "redirect: and gone" await 60 guest 0 "[ ! -e $CPUS/cpu$i ]"
+	done
+	more_served() { traffic_more 5; served "$before"; }
+	before=$(($(gstat served) + $(gstat stolen)))
+	check "redirect: the others go on" await 120 more_served
+	traffic_stop "redirect: every packet is answered once"
+	no_base
+	counters_agree "redirect"
 }
-served() { [ $(($(gstat served) + $(gstat stolen))) -gt "$1" ]; }
-for i in 4 5; do
-	check "redirect: vCPU $i is plugged" qmp 0 '{"execute":"device_add","arguments":{"driver":"host-x86_64-cpu","id":"cpu'$i'","socket-id":0,"core-id":'$i',"thread-id":0}}'
-	check "redirect: the guest has CPU $i" await 60 guest 0 "[ -e $CPUS/cpu$i/online ] && echo 1 > $CPUS/cpu$i/online"
-done
-guest_pin 0
-guest 0 'killall burn; burn 6 >/dev/null 2>&1 </dev/null &'
-for i in 4 5; do
-	check "redirect: vCPU $i takes interrupts of others" await 120 taken_by $i
-done
-for i in 4 5; do
-	check "redirect: CPU $i goes offline" guest 0 "echo 0 > $CPUS/cpu$i/online"
-	check "redirect: vCPU $i is unplugged" qmp 0 '{"execute":"device_del","arguments":{"id":"cpu'$i'"}}'
-	check "redirect: and gone" await 60 guest 0 "[ ! -e $CPUS/cpu$i ]"
-done
-more_served() { traffic_more 5; served "$before"; }
-before=$(($(gstat served) + $(gstat stolen)))
-check "redirect: the others go on" await 120 more_served
-traffic_stop "redirect: every packet is answered once"
-no_base
-counters_agree "redirect"
+if [ "${LONG-}" ]; then
+	redirected
+else
+	skip "vCPUs that come and go while interrupts are redirected" "takes long: make test-long"
+fi
 
 guest 0 'killall burn 2>/dev/null; true'
 check "the guest module unloads" guest_module 0 unload

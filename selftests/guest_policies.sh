@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Mappings, and what policy=cost does in an absence of the holder.
+# Mappings, what policy=cost does in an absence of the holder, and irqbalance.
 # Runs in the lab's L1 and drives guest 0 (two virtio-net devices), whose four
 # vCPUs share one CPU.
 # shellcheck source=selftests/ktap.sh
@@ -72,6 +72,8 @@ equal "policy=cost: never twice while the holder is away" \
 	$2 == "rescue" { if (($3, $4) in at && at[$3, $4] == ran[$3] + 0) print; at[$3, $4] = ran[$3] + 0 }' "$KTAP_TMP/both" | head -n 3)" ""
 guest 0 'killall burn; rmmod vbalance_guest'
 
+# ---- irqbalance ----
+embed "irqbalance" guest 0 'exec /lab/selftests/guest_irqbalance.sh'
 guest_log_clean 0
 unload vbalance_host
 ktap_end
