@@ -71,8 +71,8 @@ void vbg_critical_end_later(struct vbg_cpu *c, int cpu, u32 what)
 }
 
 /*
- * Before the probes. Kernels up to 6.12 at least do not relocate a module's per-CPU data:
- * there can be no pointers in its initial value.
+ * Before the probes. Kernels up to 6.12 at least do not relocate a module's
+ * per-CPU data: there can be no pointers in its initial value.
  */
 void vbg_critical_init(void)
 {
@@ -108,11 +108,17 @@ void vbg_critical_hard_exit(struct vbg_cpu *c, int cpu)
 
 /*
  * A soft interrupt ends. The core takes all that are pending at once: those
- * that are still to come are in io_softirqs only. Context: interrupts off.
+ * that are still to come are in io_softirqs only, which is empty where the
+ * vCPU is not critical. Context: in it.
  */
 void vbg_critical_soft_exit(struct vbg_cpu *c, int cpu, unsigned int vec)
 {
+	unsigned long flags;
+
+	if (!(c->critical & VB_CRITICAL_IRQ))
+		return;
+	local_irq_save(flags);
 	c->io_softirqs &= ~BIT(vec);
-	if (c->critical & VB_CRITICAL_IRQ)
-		vbg_critical_check(c, cpu);
+	vbg_critical_check(c, cpu);
+	local_irq_restore(flags);
 }

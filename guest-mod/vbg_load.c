@@ -264,9 +264,7 @@ static void vbg_softirq_exit(void *data, unsigned int vec)
 	u64 ns, nested;
 	struct vbg_irq *i;
 
-	local_irq_save(flags);
 	vbg_critical_soft_exit(c, cpu, vec);
-	local_irq_restore(flags);
 	if (!c->soft_since)
 		return;
 	ns = vbg_busy_ns(c->soft_since, now, c->soft_stolen,

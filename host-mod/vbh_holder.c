@@ -39,6 +39,17 @@ static bool vbh_has_interrupt(const struct vbh_vcpu *v)
 	return at && now - at < (u64)READ_ONCE(vbh_holder_us) * tsc_khz / 1000;
 }
 
+static enum vbh_boost_count vbh_why(const struct vbh_vcpu *v, u32 hint)
+{
+	if (hint & (VB_CRITICAL_IRQ | VB_CRITICAL_MOVE))
+		return VBH_B_HINT;
+	if (hint & VB_CRITICAL_TASK)
+		return VBH_B_TASK;
+	if (!hint && vbh_has_interrupt(v) && !vbh_rings_allow(v))
+		return VBH_B_HOLDER;
+	return 0;
+}
+
 /**
  * vbh_is_critical() - does anything wait for this vCPU?
  * @v: vCPU
@@ -47,17 +58,10 @@ static bool vbh_has_interrupt(const struct vbh_vcpu *v)
  */
 enum vbh_boost_count vbh_is_critical(const struct vbh_vcpu *v)
 {
-	enum vbh_boost_count why = 0;
-	u32 hint;
+	enum vbh_boost_count why;
 
 	preempt_disable_notrace();
-	hint = vbh_hint(v);
-	if (hint & (VB_CRITICAL_IRQ | VB_CRITICAL_MOVE))
-		why = VBH_B_HINT;
-	else if (hint & VB_CRITICAL_TASK)
-		why = VBH_B_TASK;
-	else if (!hint && vbh_has_interrupt(v) && !vbh_rings_allow(v))
-		why = VBH_B_HOLDER;
+	why = vbh_why(v, vbh_hint(v));
 	preempt_enable_notrace();
 	return why;
 }
@@ -71,19 +75,20 @@ enum vbh_boost_count vbh_is_critical(const struct vbh_vcpu *v)
 void vbh_holder_put(struct vbh_vcpu *v, u32 state)
 {
 	enum vbh_boost_count why;
+	u32 hint = vbh_hint(v);
 
 	if (state != VB_VCPU_PREEMPTED) {
 		/* A move is made of exits to the VMM. */
-		if (state != VB_VCPU_VMM || !(vbh_hint(v) & VB_CRITICAL_MOVE))
+		if (state != VB_VCPU_VMM || !(hint & VB_CRITICAL_MOVE))
 			vbh_boost_end(v, VBH_B_END_OFF);
 		/* Who halts has done all there was. */
 		if (state == VB_VCPU_HALTED)
 			WRITE_ONCE(v->irq_tsc, 0);
 		return;
 	}
-	if (!vbh_hint(v) && vbh_has_interrupt(v))
+	if (!hint && vbh_has_interrupt(v))
 		vbh_rings_put(v);
-	why = vbh_is_critical(v);
+	why = vbh_why(v, hint);
 	if (why)
 		vbh_boost_want(v, current, why);
 }

@@ -418,11 +418,14 @@ static int vbh_module_event(struct notifier_block *nb, unsigned long event,
 			    void *data)
 {
 	struct module *mod = data;
+	bool kvm = !strcmp(mod->name, "kvm");
 
+	if (!kvm && strcmp(mod->name, "vhost_net"))
+		return NOTIFY_DONE;
 	mutex_lock(&vbh_hooks_mutex);
-	if (!strcmp(mod->name, "kvm"))
+	if (kvm)
 		vbh_kvm_event(event);
-	else if (!strcmp(mod->name, "vhost_net"))
+	else
 		vbh_vhost_event(event);
 	mutex_unlock(&vbh_hooks_mutex);
 	return NOTIFY_DONE;
