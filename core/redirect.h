@@ -39,24 +39,44 @@ static inline bool vb_key_match(u64 key, u64 other)
 	return !((key ^ other) & ~(0xffffULL << VB_KEY_SLOT_SHIFT));
 }
 
+/* Where MSIs were found last, so that the table is not searched each time. */
+#define VB_KEY_HINTS		64
+
+static inline u32 vb_key_hint(u64 want)
+{
+	return (want ^ want >> VB_KEY_DEST_SHIFT) % VB_KEY_HINTS;
+}
+
 /**
  * vb_key_find() - which registered interrupt is this MSI?
  * @r: the guest's table; may change at any time and hold anything
  * @want: vb_key_make() of the MSI, any slot
  * @key: the key that matched, a private copy
+ * @hints: VB_KEY_HINTS entries, at first 0; may be shared without a lock, as
+ *	what they say is checked
  *
  * Context: any. Return: 0 .. VB_MAX_KEYS - 1, or -1.
  */
-static inline int vb_key_find(const struct vb_redirect *r, u64 want, u64 *key)
+static inline int vb_key_find(const struct vb_redirect *r, u64 want, u64 *key,
+			      u16 *hints)
 {
-	u32 n, nr = READ_ONCE(r->nr_keys);
+	u32 nr = READ_ONCE(r->nr_keys);
+	u16 *hint = &hints[vb_key_hint(want)];
+	u32 n = READ_ONCE(*hint);
 
 	if (nr > VB_MAX_KEYS)
 		nr = VB_MAX_KEYS;
-	for (n = 0; n < nr; n++) {
+	if (n < nr) {
 		*key = READ_ONCE(r->key[n]);
 		if (vb_key_match(*key, want))
 			return (int)n;
+	}
+	for (n = 0; n < nr; n++) {
+		*key = READ_ONCE(r->key[n]);
+		if (vb_key_match(*key, want)) {
+			WRITE_ONCE(*hint, n);
+			return (int)n;
+		}
 	}
 	return -1;
 }

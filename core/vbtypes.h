@@ -11,6 +11,7 @@
 #include <stdbool.h>
 typedef __u64 u64;
 typedef __u32 u32;
+typedef __u16 u16;
 typedef __s64 s64;
 
 #define READ_ONCE(x)	(*(const volatile __typeof__(x) *)&(x))

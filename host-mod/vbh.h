@@ -28,6 +28,7 @@
 #include <vbalance/abi.h>
 #include "../core/area.h"
 #include "../core/boost.h"
+#include "../core/redirect.h"
 
 /* ---- registration of one shared area (vbh_area.c) ---- */
 
@@ -166,6 +167,7 @@ struct vbh_vm {
 	char name[24];			/* pid-fd, as in KVM's debugfs */
 
 	struct vbh_reg __rcu *reg;	/* the active area */
+	u16 key_hints[VB_KEY_HINTS];	/* vb_key_find() */
 	struct vbh_reg *old_reg;	/* to be released by the work item */
 	struct vbh_request *request;	/* to be set up by the work item */
 	u64 cookie;			/* of request or registration */

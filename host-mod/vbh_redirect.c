@@ -86,7 +86,8 @@ static bool vbh_is_candidate(const struct vbh_vcpu *v,
 			     const struct vbh_reg *reg, u64 now)
 {
 	return (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_RUNNING &&
-	       v->apic_id != VBH_APIC_BROADCAST && v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v) &&
+	       v->apic_id != VBH_APIC_BROADCAST &&
+	       v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v) &&
 	       !vbh_leaves_soon(v, reg, now);
 }
 
@@ -177,7 +178,7 @@ static void vbh_redirect(struct kvm *kvm, struct vbh_vm *vm,
 	u32 vector = 0;
 	int n;
 
-	n = vb_key_find(reg->redirect, vbh_msi_key(irq), &key);
+	n = vb_key_find(reg->redirect, vbh_msi_key(irq), &key, vm->key_hints);
 	if (n < 0)
 		return;
 	vbh_stat_inc(VBH_S_MSI_MATCHED);
