@@ -5,10 +5,12 @@
 # with each kind of hook; while vbalance_host comes and goes; with observe=1.
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
+# shellcheck source=selftests/stormlib.sh
+. "$KTAP_DIR/stormlib.sh"
 need_root
 need_module vbalance_host
 [ -e /dev/kvm ] || skip_all "no /dev/kvm"
-for p in kvm_boost kvm_boost_attr kvm_boost_fair kvm_hold; do
+for p in kvm_boost kvm_boost_attr kvm_boost_cgroup kvm_boost_fair kvm_hold; do
 	command -v "$p" >/dev/null || skip_all "$p is not built"
 done
 unload vbalance_host
@@ -17,31 +19,15 @@ KTAP_KILL=$!
 
 boosts() { grep -q '^hint [1-9]' "$HOST"/*/boost 2>/dev/null; }
 
-# What the program prints, between lines about the module.
-storm() {
-	kvm_boost_fair storm &
-	storm_pid=$!
-	KTAP_KILL="$KTAP_KILL $storm_pid"
-	storm_n=0
-	while [ "$storm_n" -lt 8 ]; do
-		await 20 boosts || echo "not ok - nothing is boosted"
-		unload vbalance_host || echo "not ok - unload"
-		load vbalance_host hook="$hook" boost_us=20000 boost_share=50 \
-			boost_vcpu_share=50 boost_cpu_share=50 || echo "not ok - load"
-		storm_n=$((storm_n + 1))
-	done
-	await 20 boosts || echo "not ok - nothing is boosted"
-	kill -TERM "$storm_pid"
-	wait "$storm_pid"
-}
-
 # The engine is the same behind both.
 for hook in ftrace ${LONG:+kprobe}; do
 	check "load with hook=$hook" load vbalance_host hook=$hook
 	check "hook=$hook: boosts are offered" grep -q "^boost on" $HOST/features
 	embed "hook=$hook" kvm_boost
 	if [ "${LONG-}" ]; then
-		embed "hook=$hook: storm" storm
+		embed "hook=$hook: storm" storm boosts "kvm_boost_fair storm" hook=$hook \
+			boost_us=20000 boost_share=50 boost_vcpu_share=50 \
+			boost_cpu_share=50
 	else
 		skip "hook=$hook: storm" "takes long: make test-long"
 	fi
@@ -51,6 +37,7 @@ done
 # The same whatever the hooks are.
 check "load" load vbalance_host
 embed "attributes" kvm_boost_attr
+embed "cgroups" kvm_boost_cgroup
 if [ "${LONG-}" ]; then
 	embed "fairness" kvm_boost_fair
 else

@@ -96,12 +96,11 @@ static void one_by_one(void)
 /* Some threads, all on one CPU. */
 static void together(void)
 {
-	int there, here = sched_getcpu(), i, w, alone = 1, only = 1, all = 0;
+	int there, here, i, w, alone = 1, only = 1, all = 0;
 	static long seen[NR];
 	int bad = 0, started = 0;
 
-	there = vm_pin(here) ? vm_other_cpu(here) : -1;
-	if (there < 0) {
+	if (!vm_two_cpus(&here, &there)) {
 		skip("vCPUs on one CPU", "needs two CPUs");
 		return;
 	}

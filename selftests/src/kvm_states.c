@@ -363,9 +363,7 @@ int main(void)
 	int i;
 
 	begin();
-	here = sched_getcpu();
-	there = vm_pin(here) ? vm_other_cpu(here) : -1;
-	if (there < 0) {
+	if (!vm_two_cpus(&here, &there)) {
 		printf("1..0 # SKIP needs two CPUs\n");
 		return 4;
 	}

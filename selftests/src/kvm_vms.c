@@ -327,12 +327,11 @@ static void killed_together(void)
 
 int main(void)
 {
-	int here = sched_getcpu();
+	int here;
 
 	begin();
 	several();
-	there = vm_pin(here) ? vm_other_cpu(here) : -1;
-	if (there < 0) {
+	if (!vm_two_cpus(&here, &there)) {
 		skip("the end of VMs with vCPUs in every state",
 		     "needs two CPUs");
 		return end();

@@ -62,6 +62,14 @@ static inline int vm_other_cpu(int cpu)
 	return found;
 }
 
+/* Stays on this CPU; @there is another one. Return: there is one. */
+static inline int vm_two_cpus(int *here, int *there)
+{
+	*here = sched_getcpu();
+	*there = vm_pin(*here) ? vm_other_cpu(*here) : -1;
+	return *there >= 0;
+}
+
 static inline void vm_loop_regs(struct minivm *m, int i, __u64 area)
 {
 	struct vb_header *h = (struct vb_header *)(m->mem + area);

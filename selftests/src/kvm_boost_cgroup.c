@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Boosts across cpu cgroups: libvirt gives every vCPU one of its own, and nice
+ * values mean nothing between cgroups. Prints KTAP. Needs /dev/kvm,
+ * vbalance_host, root, two CPUs and cgroup v2.
+ *
+ * The vCPU is in a cgroup of the least weight, the hog in one of the greatest:
+ * what the vCPU gets of the CPU it has from boosts.
+ */
+#define _GNU_SOURCE
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "boosttest.h"
+
+#define SECONDS	2
+#define VCPU	"vbalance_test_vcpu"
+#define HOG	"vbalance_test_hog"
+
+static char root[] = "/tmp/vbalance_cgroup.XXXXXX";
+
+static int put(const char *file, const char *fmt, long value)
+{
+	char path[128];
+	FILE *f;
+	int good;
+
+	snprintf(path, sizeof(path), "%s/%s", root, file);
+	f = fopen(path, "w");
+	good = f && fprintf(f, fmt, value) > 0;
+	return f && !fclose(f) && good;
+}
+
+/* Threads of one process can be in several cgroups if these are "threaded". */
+static int group_new(const char *name, long weight)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	if (mkdir(path, 0755))
+		return 0;
+	snprintf(path, sizeof(path), "%s/cgroup.type", name);
+	if (!put(path, "threaded", 0))
+		return 0;
+	snprintf(path, sizeof(path), "%s/cpu.weight", name);
+	return put(path, "%ld", weight);
+}
+
+static void groups_end(void)
+{
+	char path[128];
+
+	/* A thread that has ended is a moment in its cgroup still. */
+	snprintf(path, sizeof(path), "%s/" VCPU, root);
+	AWAIT(!rmdir(path) || errno == ENOENT);
+	snprintf(path, sizeof(path), "%s/" HOG, root);
+	AWAIT(!rmdir(path) || errno == ENOENT);
+	umount(root);
+	rmdir(root);
+}
+
+static int groups_new(void)
+{
+	if (!mkdtemp(root))
+		vm_must(-1, root);
+	if (mount("none", root, "cgroup2", 0, NULL)) {
+		rmdir(root);
+		return 0;
+	}
+	if (put("cgroup.procs", "%ld", getpid()) &&
+	    put("cgroup.subtree_control", "+cpu", 0) &&
+	    group_new(VCPU, 1) && group_new(HOG, 10000))
+		return 1;
+	groups_end();
+	return 0;
+}
+
+/*
+ * Of 100, what the vCPU has of the CPU time of both. With @boosted it is
+ * critical, and interrupts arrive: like this it hardly ever has a CPU that it
+ * could lose.
+ */
+static int vcpu_percent(pid_t tid, int boosted)
+{
+	long vcpu = cpu_ns(tid), other = cpu_ns(hog.tid);
+	int i;
+
+	guest[0].critical = boosted ? CRITICAL : VB_CRITICAL_SAID;
+	for (i = 0; i < 100 * SECONDS; i++) {
+		if (boosted)
+			send(0);
+		usleep(10000);
+	}
+	guest[0].critical = VB_CRITICAL_SAID;
+	vcpu = cpu_ns(tid) - vcpu;
+	other = cpu_ns(hog.tid) - other;
+	printf("# vCPU %ld us, hog %ld us\n", vcpu / 1000, other / 1000);
+	return vcpu * 100 / (vcpu + other);
+}
+
+static int is_in(pid_t tid, const char *name)
+{
+	char path[64], line[256] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/cgroup", tid);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f) && strncmp(line, "0::", 3))
+		;
+	if (f)
+		fclose(f);
+	line[strcspn(line, "\n")] = 0;
+	return !strncmp(line, "0::/", 4) && !strcmp(line + 4, name);
+}
+
+int main(void)
+{
+	struct attributes before;
+	pid_t tid;
+	long n;
+
+	if (!set_up())
+		return 4;
+	if (!groups_new()) {
+		printf("1..0 # SKIP no cgroup v2 with the cpu controller\n");
+		return 4;
+	}
+	atexit(groups_end);
+	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
+	guest[0].critical = VB_CRITICAL_SAID;
+	tid = start(0);
+	before = attributes_of(tid);
+	hog_start(HOG_FAIR);
+	report(put(VCPU "/cgroup.threads", "%ld", tid) &&
+	       put(HOG "/cgroup.threads", "%ld", hog.tid),
+	       "each in a cgroup of its own");
+	generous("2000");
+
+	report(vcpu_percent(tid, 0) < 5, "without boosts: weights count");
+	n = begun();
+	report(vcpu_percent(tid, 1) >= 15, "boosted: weights do not");
+	report(begun() > n, "boosted: by boosts");
+	report(becomes(tid, &before), "the thread is as it was");
+	report(is_in(tid, VCPU) && is_in(hog.tid, HOG),
+	       "each is in its cgroup still");
+	report(vcpu_percent(tid, 0) < 5, "afterwards: weights count");
+
+	hog_stop();
+	defaults();
+	print_counts();
+	report(!vm_join(&thread[0]), "the vCPU ends well");
+	expect(vm_unregister(&m, COOKIE), -VB_ENOENT, "unregistered");
+	vm_destroy(&m);
+	return end();
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Redirection at delivery: which of two running vCPUs gets an MSI. Prints
+ * KTAP. Needs /dev/kvm, vbalance_host, root and two CPUs.
+ */
+#define _GNU_SOURCE
+#include "redirecttest.h"
+
+#define VM_SHOT		0x7800UL
+#define VM_SHOTS	0xf0000UL
+#define VM_CLOCK	0xf8000UL
+
+/*
+ * vCPU 1 counts as running while its thread, a real-time one in front of the
+ * owner's, is in a long vCPU ioctl; vCPU 2 runs in this thread, on this CPU, and
+ * sends the MSI itself: a port that is an irqfd. It looks at the host's table
+ * just before and just after. (Two in guest mode at the same time are more
+ * than emulated processors can be trusted with.)
+ * rdi: where to, r8: host's table, r9: its length / 8, r10: rounds to wait
+ */
+extern const unsigned char vm_shot[], vm_shot_end[];
+
+__asm__(
+".pushsection .rodata\n"
+"vm_shot:\n"
+"1:	dec	%r10\n"
+"	jnz	1b\n"
+"	mov	%r8, %rsi\n"
+"	mov	%r9, %rcx\n"
+"	rep	movsq\n"
+"	out	%al, $0xf5\n"		/* PORT */
+"	mov	%r8, %rsi\n"
+"	mov	%r9, %rcx\n"
+"	rep	movsq\n"
+"	out	%al, $0xf4\n"
+"vm_shot_end:\n"
+".popsection\n");
+
+static void *long_ioctls(void *unused)
+{
+	static struct {
+		struct kvm_msrs head;
+		struct kvm_msr_entry entry[255];
+	} list;
+	int i;
+
+	(void)unused;
+	vm_pin(there);
+	real_time(pthread_self(), 1);
+	/* Each of them writes to guest memory, three times. */
+	list.head.nmsrs = 255;
+	for (i = 0; i < 255; i++)
+		list.entry[i] = (struct kvm_msr_entry){
+			.index = 0x11, .data = VM_CLOCK, /* KVM_WALL_CLOCK */
+		};
+	while (!__atomic_load_n(&hog_stop, __ATOMIC_RELAXED))
+		if (ioctl(m.vcpu[1], KVM_SET_MSRS, &list) != 255)
+			vm_must(-1, "KVM_SET_MSRS");
+	return NULL;
+}
+
+struct shot {
+	struct vb_vcpu_host before[SLOTS], after[SLOTS];
+};
+
+static void shoot(__u64 rounds)
+{
+	struct kvm_regs regs = {
+		.rip = VM_SHOT, .rflags = 2, .rdi = VM_SHOTS,
+		.r8 = VM_AREA + VB_HOST_TABLE_PAGE * VB_PAGE_SIZE,
+		.r9 = SLOTS * sizeof(struct vb_vcpu_host) / 8, .r10 = rounds,
+	};
+
+	vm_must(ioctl(m.vcpu[2], KVM_SET_REGS, &regs), "KVM_SET_REGS");
+	while (ioctl(m.vcpu[2], KVM_RUN, 0) < 0)
+		if (errno != EINTR)
+			vm_must(-1, "KVM_RUN");
+	if (m.run[2]->exit_reason != KVM_EXIT_IO) {
+		printf("# vCPU 2: exit reason %u\n", m.run[2]->exit_reason);
+		exit(1);
+	}
+}
+
+/*
+ * One MSI; returns who got it (1 or 2), 0: nobody, -1: not as it should be,
+ * -2: the states were others. @fresh: who came last to its CPU.
+ */
+static int choice(__u64 rounds, int *fresh)
+{
+	const struct shot *s = (const struct shot *)(m.mem + VM_SHOTS);
+	struct outcome o;
+	int i, steady = 1;
+
+	clean();
+	resume(0);
+	if (!AWAIT(state_is(0, RUNNING)))
+		steady = 0;
+	hog_start(long_ioctls);
+	if (!AWAIT(state_is(0, PREEMPTED)))
+		steady = 0;
+	shoot(rounds);
+	park();
+	outcome(&o);
+	for (i = 0; i < SLOTS; i++)
+		steady &= s->before[i].state == (i ? RUNNING : PREEMPTED) &&
+			  s->after[i].state == s->before[i].state &&
+			  s->after[i].changed_tsc == s->before[i].changed_tsc;
+	if (!steady)
+		return -2;
+	*fresh = s->before[1].changed_tsc > s->before[2].changed_tsc ? 1 : 2;
+	for (i = 1; i < SLOTS; i++)
+		if (right(&o, &WANT(DIVERTED(i)), N))
+			return i;
+	print_outcome(&o);
+	return right(&o, &WANT(POSTED(0)), N) ? 0 : -1;
+}
+
+/* @must: who has to get it; 0: the one that came last to its CPU. */
+static void choose(const char *name, __u64 load1, __u64 load2, int must)
+{
+	int i, who, fresh, bad = 0, steady = 0, seen[3] = { };
+
+	defaults();
+	guest[1].irq_load_ns = load1;
+	guest[2].irq_load_ns = load2;
+	/* Both have come last, and both have got it if both may. */
+	for (i = 0; i < 2 * TRIES && !bad && !(seen[1] && seen[2]); i++) {
+		who = choice(i & 1 ? 1 : 1 << (19 + i / 2 % 6), &fresh);
+		if (who == -2)
+			continue;
+		steady++;
+		seen[fresh]++;
+		bad = who != (must ? must : fresh);
+		if (bad)
+			printf("# went to %d, last on its CPU is %d\n", who,
+			       fresh);
+	}
+	printf("# %s: %d of %d attempts, last on its CPU: %d and %d\n", name,
+	       steady, i, seen[1], seen[2]);
+	report(!bad && seen[1] && seen[2], name);
+}
+
+static void choices(void)
+{
+	__u64 ms = 1000000, floor = 1 << 22;
+
+	memcpy(m.mem + VM_SHOT, vm_shot, vm_shot_end - vm_shot);
+	route(msi(0, 0, VECTOR));
+	choose("no load: the one that came last", 0, 0, 0);
+	choose("the lighter one", 100 * ms, 10 * ms, 2);
+	choose("the lighter one, the other way round", 10 * ms, 100 * ms, 1);
+	choose("ratio 1.5: the one that came last", 100 * ms, 150 * ms, 0);
+	choose("beyond ratio 1.5: the lighter one", 100 * ms, 150 * ms + 1, 1);
+	choose("up to the floor: the one that came last", floor, 0, 0);
+	choose("beyond the floor: the lighter one", floor + 1, 0, 2);
+	choose("largest loads: the one that came last", ~0ULL, ~0ULL, 0);
+	choose("one of the largest loads: the other one", ~0ULL, 10 * ms, 2);
+	set_parameter("threshold", "300");
+	choose("threshold=300: the one that came last", 100 * ms, 300 * ms, 0);
+	choose("beyond threshold=300: the lighter one", 300 * ms + 1, 100 * ms,
+	       2);
+	set_parameter("threshold", "150");
+}
+
+int main(void)
+{
+	if (!set_up(0))
+		return 4;
+	threads_start();
+	irqfd_new();
+	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
+	choices();
+	expect(vm_unregister(&m, COOKIE), -VB_ENOENT, "unregistered");
+	report(!threads_join(), "all vCPUs end well");
+	vm_destroy(&m);
+	return end();
+}
