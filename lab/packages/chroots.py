@@ -29,8 +29,9 @@ class Step:
 
 def releases(package_root: root.PackageRoot) -> tuple[str, str]:
     """Of the cloud kernel, and of the other one that the root has headers of."""
-    found = [p.parent.name for p in
-             (package_root.path / "usr/lib/modules").glob("*/build")]
+    # The links are for those inside: some end nowhere from here.
+    found = [p.name for p in (package_root.path / "usr/lib/modules").iterdir()
+             if (p / "build").is_symlink()]
     (cloud,) = [name for name in found if "-cloud-" in name]
     (other,) = [name for name in found if "-cloud-" not in name]
     return cloud, other
