@@ -15,7 +15,7 @@ VERSION = (paths.REPO / "VERSION").read_text().strip()
 MODULES = ("vbalance_guest", "vbalance_host")
 # Of any Debian; and what dkms and depmod leave behind, whatever is removed.
 LEFT = re.compile(r"/(proc|mnt|tmp|run|var/log|var/cache)(/|$)"
-                  r"|/var/lib/dpkg/"
+                  r"|/etc/udev(/rules\.d)?$|/var/lib/dpkg/"
                   r"|/usr/lib/modules/[^/]+/modules\.[\w.]+$"
                   r"|/var/lib/dkms/mok\.(key|pub)$")
 # Begin and end of a step in the output of all.

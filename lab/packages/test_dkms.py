@@ -12,8 +12,9 @@ NO_KVM = "6.99.0-no-kvm"
 MAKE = "make -s -C /mnt/repo"
 INSTALLED = 'ls -1 "/lib/modules/$K/updates/dkms"'
 NOTHING = '! ls -d "/lib/modules/$K/updates" 2>&1'
-INFO = """for m in $MODULES; do
-	modinfo -k "$K" -F vermagic $m && modinfo -k "$K" -F version $m || exit
+INFO = """cd "/lib/modules/$K/updates/dkms" &&
+for m in $MODULES; do
+	modinfo -F vermagic $m.ko* && modinfo -F version $m.ko* || exit
 done"""
 # A kernel by name only: its headers are another one's.
 MAKE_OLD = """mkdir "/lib/modules/$K" &&
@@ -51,6 +52,8 @@ class Dkms(StoryTest):
         story.step("status", "dkms status")
         story.step("installed", INSTALLED, K=first)
         story.step("info", INFO, K=first, MODULES=" ".join(MODULES))
+        story.step("modprobe", 'modprobe -S "$K" -n -v -a vbalance_host '
+                   "vbalance_guest", K=first)
         story.step("again", f"{MAKE} dkms-install KERNEL=$K", K=first)
         story.step("old-hook-later", NEW_HEADERS, K=TOO_OLD)
         story.step("old-nothing-later", NOTHING, K=TOO_OLD)
@@ -152,6 +155,12 @@ class Dkms(StoryTest):
 class Trixie(Dkms, unittest.TestCase):
     ROOT = "packaging"
     DKMS = "3.2"
+
+    def test_modprobe_finds_them(self):
+        # Here its kernel is installed as well, not only the headers.
+        self.assertRegex(self.output("modprobe"),
+                         r"(?s)/kvm\.ko.*/vbalance_host\.ko.*"
+                         r"/vbalance_guest\.ko")
 
 
 class Bookworm(Dkms, unittest.TestCase):
