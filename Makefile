@@ -3,7 +3,18 @@
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 DESTDIR ?=
-PREFIX ?= /usr/local
+VERSION := $(shell cat VERSION)
+
+# Everything that the target `modules` reads; the lab takes the list from here.
+MODULE_SOURCES := Makefile Kbuild VERSION include core common compat host-mod guest-mod
+
+DKMS_TREE := /usr/src/vbalance-$(VERSION)
+# Packages have other places for these.
+UNIT_DIR ?= /etc/systemd/system
+UDEV_DIR ?= /etc/udev/rules.d
+UNITS := vbalance-host.service vbalance-guest.service
+UDEV_RULES := 70-vbalance.rules
+RELOAD := test ! -d /run/systemd/system || systemctl daemon-reload
 
 all: modules
 
@@ -11,6 +22,9 @@ help:
 	@echo "make [KDIR=DIR]     build both modules for a kernel (default: the running one)"
 	@echo "make install        install both modules for that kernel (as root)"
 	@echo "make uninstall      remove them again"
+	@echo "make dkms-install   the same by DKMS, which builds them again for every new kernel; and the systemd units"
+	@echo "make dkms-uninstall remove all of that"
+	@echo "make deb [OUT=DIR]  the Debian package vbalance-dkms, into DIR (default: out; needs root)"
 	@echo "make demo           stock, irqbalance and what vBalance can do side by side, in an emulated host"
 	@echo "make bench          latency, request/response, bulk and block I/O of every mode (over an hour)"
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
@@ -36,6 +50,49 @@ uninstall:
 	rm -f $(INSTALL_MOD_PATH)/lib/modules/$$release/updates/host-mod/vbalance_host.ko* \
 	      $(INSTALL_MOD_PATH)/lib/modules/$$release/updates/guest-mod/vbalance_guest.ko* && \
 	depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $$release
+
+dkms-source:
+	@set -e; for f in $$(find $(MODULE_SOURCES) dkms.conf LICENSE -type f \
+			\( -name '*.[ch]' ! -name '*.mod.c' -o -name '[KLMV]*' \
+			-o -name dkms.conf \)); do \
+		install -D -m 644 "$$f" "$(DESTDIR)$(DKMS_TREE)/$$f"; \
+	done
+
+units:
+	install -d $(DESTDIR)$(UNIT_DIR) $(DESTDIR)$(UDEV_DIR)
+	install -m 644 $(UNITS:%=contrib/systemd/%) $(DESTDIR)$(UNIT_DIR)
+	install -m 644 $(UDEV_RULES:%=contrib/udev/%) $(DESTDIR)$(UDEV_DIR)
+
+# The kernel is the running one, or KERNEL=RELEASE.
+dkms-install:
+	@command -v dkms >/dev/null || { \
+		echo "There is no dkms here (Debian: apt install dkms)." >&2; exit 1; }
+	@for tree in $(wildcard /usr/src/vbalance-*); do \
+		echo "$$tree is there already: make dkms-uninstall," >&2; \
+		echo "or remove the package vbalance-dkms, first." >&2; exit 1; done
+	$(MAKE) dkms-source units
+	$(RELOAD)
+	dkms add vbalance/$(VERSION)
+	dkms install vbalance/$(VERSION) $(if $(KERNEL),-k $(KERNEL))
+
+# Of all versions. A package's files are not ours to remove.
+dkms-uninstall:
+	@! dpkg -S '/usr/src/vbalance-*' >/dev/null 2>&1 || { \
+		echo "This is the package's: apt purge vbalance-dkms" >&2; exit 1; }
+	! command -v systemctl >/dev/null || ! test -e $(UNIT_DIR)/$(word 1,$(UNITS)) || \
+		systemctl disable $$(test ! -d /run/systemd/system || echo --now) $(UNITS)
+	for tree in $(wildcard /usr/src/vbalance-*); do \
+		version=$${tree#/usr/src/vbalance-}; \
+		! test -e /var/lib/dkms/vbalance/$$version || \
+			dkms remove vbalance/$$version --all || exit; \
+		rm -rf $$tree; \
+	done
+	rm -f $(UNITS:%=$(UNIT_DIR)/%) $(UDEV_RULES:%=$(UDEV_DIR)/%)
+	$(RELOAD)
+
+OUT ?= out
+deb: python
+	lab/lab deb $(OUT)
 
 # What a minimal Debian lacks; everything else is set up by lab/lab itself.
 python:
@@ -68,10 +125,11 @@ test-long: python
 	lab/lab test --long --env SOAK_SECONDS=600 --env LONG=1
 
 clean:
-	rm -rf selftests/unit/build selftests/model/build bench/out
+	rm -rf selftests/unit/build selftests/model/build bench/out out
 	find . -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
 		-o -name '.*.cmd' -o -name modules.order \
 		-o -name Module.symvers | xargs rm -f
 
-.PHONY: all help modules install uninstall python demo bench hookcost unit \
+.PHONY: all help modules install uninstall dkms-source units dkms-install \
+	dkms-uninstall deb python demo bench hookcost unit \
 	model test test-long clean

@@ -19,8 +19,8 @@ class Version(unittest.TestCase):
     def test_dkms(self):
         self.says("dkms.conf", r'^PACKAGE_VERSION="(.*)"$')
 
-    def test_readme(self):
-        self.says("README.md", r"dkms install vbalance/([0-9.]+[0-9])")
+    def test_debian(self):
+        self.says("debian/changelog", r"\Avbalance \((.*)\) ")
 
     def test_changes_begin_with_it(self):
         first = re.search(r"^## (\S+)",

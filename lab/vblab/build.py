@@ -7,6 +7,7 @@ folder, what comes out is cached by the content of what went in.
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,9 @@ from .root import WORK_IN_ROOT, PackageRoot
 from .util import Hasher, LabError, locked, say, tail, temp_dir
 
 # Everything that the top Makefile's `modules` target reads.
-MODULE_SOURCES = ["Makefile", "Kbuild", "VERSION", "include", "core", "common",
-                  "compat", "host-mod", "guest-mod"]
+MODULE_SOURCES = re.search(r"^MODULE_SOURCES := (.*)",
+                           (paths.REPO / "Makefile").read_text(),
+                           re.MULTILINE)[1].split()
 MODULES = ["host-mod/vbalance_host.ko", "guest-mod/vbalance_guest.ko"]
 # One C file here is one program.
 PROGRAM_FOLDERS = ["lab/src", "bench/src", "selftests/src"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from . import build, kernels, options, root, session, util
 from .util import Interrupted, LabError
@@ -39,6 +40,13 @@ def _chroot(o: argparse.Namespace) -> int:
     if not command:
         raise LabError("chroot: no command given")
     return root.ensure(o.root).chroot_interactive(command)
+
+
+def _deb(o: argparse.Namespace) -> int:
+    from . import deb
+    for path in deb.build(o.dir):
+        print(path)
+    return 0
 
 
 def _doctor(o: argparse.Namespace) -> int:
@@ -84,6 +92,11 @@ def parser() -> argparse.ArgumentParser:
                    choices=list(kernels.data()["roots"]))
     c.add_argument("words", nargs=argparse.REMAINDER, metavar="[--] CMD...")
     c.set_defaults(func=_chroot)
+
+    c = sub.add_parser("deb", help="build the Debian package")
+    c.add_argument("dir", type=Path, metavar="DIR",
+                   help="where it and its source go")
+    c.set_defaults(func=_deb)
 
     c = sub.add_parser("test", help="unit tests and lab tests")
     c.add_argument("--filter", metavar="RE", default="",

@@ -19,6 +19,14 @@ from .util import (Hasher, LabError, die_with_parent, locked, remove_tree,
 FORMAT = "1"
 REPO_IN_ROOT = "mnt/repo"
 WORK_IN_ROOT = "mnt/work"
+# The root below a layer in memory, mounted where the root itself needs nothing.
+SCRATCH = [
+    'mount -t tmpfs -o mode=755 tmpfs "$ROOT/mnt"',
+    'mkdir "$ROOT/mnt/upper" "$ROOT/mnt/work" "$ROOT/mnt/root"',
+    'mount -t overlay -o "lowerdir=$ROOT,upperdir=$ROOT/mnt/upper,'
+    'workdir=$ROOT/mnt/work" overlay "$ROOT/mnt/root"',
+    'ROOT=$ROOT/mnt/root',
+]
 
 
 def require_root_user(what: str) -> None:
@@ -92,16 +100,16 @@ class PackageRoot:
         return libs
 
     def chroot_argv(self, argv: Sequence[str], work: Path | None = None,
-                    cwd: str = "/") -> list[str]:
+                    cwd: str = "/", scratch: bool = False) -> list[str]:
         """Command line that runs argv in the root.
 
         Mounts live in a namespace of their own and processes in a PID
-        namespace, so that nothing of either is left when it ends.
+        namespace, so that nothing of either is left when it ends. @scratch:
+        nor of what it writes, other than into @work.
         """
         require_root_user("a command in the package root")
         root = str(self.path)
-        script = [
-            "set -e",
+        script = ["set -e"] + SCRATCH * scratch + [
             'mount -t proc proc "$ROOT/proc"',
             f'mount --bind "$REPO" "$ROOT/{REPO_IN_ROOT}"',
             f'mount -o remount,bind,ro "$ROOT/{REPO_IN_ROOT}"',
@@ -118,8 +126,9 @@ class PackageRoot:
                 "sh", "-c", "\n".join(script), "sh", *argv]
 
     def chroot(self, argv: Sequence[str], log: Path,
-               work: Path | None = None, cwd: str = "/") -> int:
-        return run_logged(self.chroot_argv(argv, work, cwd), log)
+               work: Path | None = None, cwd: str = "/",
+               scratch: bool = False) -> int:
+        return run_logged(self.chroot_argv(argv, work, cwd, scratch), log)
 
     def chroot_interactive(self, argv: Sequence[str]) -> int:
         return subprocess.call(

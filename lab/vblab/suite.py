@@ -26,9 +26,9 @@ from .util import (Interrupted, LabError, die_with_parent, run_logged,
 TESTS = paths.REPO / "selftests/lab-tests.json"
 # Folders with a `make check`, by the names that --filter knows.
 MAKE = {"unit": "selftests/unit", "model": "selftests/model"}
-PYTHON = ["lab/tests", "bench/tests", "lab/boots"]
+PYTHON = ["lab/tests", "bench/tests", "lab/boots", "lab/packages"]
 # What takes minutes, and about one CPU: side by side as boots are, before them.
-SLOW = ("model", "lab/boots")
+SLOW = ("model", "lab/boots", "lab/packages")
 # Of one selftest in a machine; an entry's "test_timeout" overrides it.
 TEST_TIMEOUT = 120
 # What busybox's and coreutils' `timeout` exit with then.
@@ -298,14 +298,17 @@ class _Beside(threading.Thread):
     """The results of what runs while others do."""
 
     def __init__(self, name: str, work: Path,
-                 tests: Callable[[str, Path], list[Result]]):
+                 tests: Callable[[str, Path], list[Result]],
+                 places: threading.Semaphore):
         super().__init__(daemon=True)
         self._what, self._work, self._tests = name, work, tests
+        self._places = places
         self._results = [Result(name, FAILED, "did not end")]
 
     def run(self) -> None:
         try:
-            self._results = self._tests(self._what, self._work)
+            with self._places:
+                self._results = self._tests(self._what, self._work)
         except LabError as e:
             self._results = [Result(self._what, FAILED, str(e))]
 
@@ -365,16 +368,17 @@ def run(o: argparse.Namespace) -> int:
             # These first: what is beside makes the package root meanwhile.
             plain = {**{folder: _python_tests for folder in python},
                      **{name: make_tests for name in make}}
-            beside = {name: _Beside(name, work, tests)
+            jobs = o.jobs or default_jobs(len(os.sched_getaffinity(0)),
+                                          _available_mb())
+            places = threading.Semaphore(jobs)
+            beside = {name: _Beside(name, work, tests, places)
                       for name, tests in plain.items() if name in SLOW}
             for thread in beside.values():
                 thread.start()
             for name in [n for n in plain if n not in beside]:
                 print(f"== {name}", flush=True)
                 tally.add(plain[name](name, work))
-            _run_boots(boots, o.jobs or
-                       default_jobs(len(os.sched_getaffinity(0)),
-                                    _available_mb()),
+            _run_boots(boots, jobs,
                        lambda: sum(t.is_alive() for t in beside.values()),
                        out, tally)
             for name, thread in beside.items():

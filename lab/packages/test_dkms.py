@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make dkms-install`, what DKMS does with it, and `make dkms-uninstall`."""
+
+import unittest
+
+from chroots import MODULES, VERSION, StoryTest
+
+# Names of kernels decide about the range.
+TOO_OLD = "6.0.0-1-amd64"
+NO_KVM = "6.99.0-no-kvm"
+
+MAKE = "make -s -C /mnt/repo"
+INSTALLED = 'ls -1 "/lib/modules/$K/updates/dkms"'
+NOTHING = '! ls -d "/lib/modules/$K/updates" 2>&1'
+INFO = """cd "/lib/modules/$K/updates/dkms" &&
+for m in $MODULES; do
+	modinfo -F vermagic $m.ko* && modinfo -F version $m.ko* || exit
+done"""
+# A kernel by name only: its headers are another one's.
+MAKE_OLD = """mkdir "/lib/modules/$K" &&
+ln -s "$(readlink -f "/lib/modules/$LIKE/build")" "/lib/modules/$K/build"
+"""
+MAKE_NO_KVM = """set -e
+cp -a "$(readlink -f "/lib/modules/$LIKE/build")" "/usr/src/$K"
+cd "/usr/src/$K"
+sed -i -E '/CONFIG_KVM_GUEST/b; /CONFIG_(HAVE_)?KVM[=_ ]/d' .config \
+	include/config/auto.conf include/generated/autoconf.h
+sed -i "s/\\"$LIKE\\"/\\"$K\\"/" include/generated/utsrelease.h
+mkdir "/lib/modules/$K"
+ln -s "/usr/src/$K" "/lib/modules/$K/build"
+"""
+# What kernel packages run when they come and go.
+NEW_HEADERS = ('run-parts --exit-on-error --arg="$K" '
+               "/etc/kernel/header_postinst.d")
+KERNEL_GOES = 'run-parts --exit-on-error --arg="$K" /etc/kernel/prerm.d'
+
+
+class Dkms(StoryTest):
+    @classmethod
+    def tell(cls, story):
+        first, second = cls.kernel, cls.other
+        story.files("before")
+        story.step("version", "dkms --version")
+
+        story.step("old-kernel", MAKE_OLD, K=TOO_OLD, LIKE=first)
+        story.step("old-install", f"{MAKE} dkms-install KERNEL=$K", K=TOO_OLD)
+        story.step("old-hook", NEW_HEADERS, K=TOO_OLD)
+        story.step("old-nothing", NOTHING, K=TOO_OLD)
+        story.step("old-uninstall", f"{MAKE} dkms-uninstall")
+
+        story.step("install", f"{MAKE} dkms-install KERNEL=$K", K=first)
+        story.step("status", "dkms status")
+        story.step("installed", INSTALLED, K=first)
+        story.step("info", INFO, K=first, MODULES=" ".join(MODULES))
+        story.step("modprobe", 'modprobe -S "$K" -n -v -a vbalance_host '
+                   "vbalance_guest", K=first)
+        story.step("again", f"{MAKE} dkms-install KERNEL=$K", K=first)
+        story.step("old-hook-later", NEW_HEADERS, K=TOO_OLD)
+        story.step("old-nothing-later", NOTHING, K=TOO_OLD)
+
+        story.step("upgrade", '"/var/lib/dpkg/info/linux-headers-$K.postinst"'
+                   ' configure ""', K=second)
+        story.step("upgraded", INSTALLED, K=second)
+        story.step("upgraded-info", INFO, K=second,
+                   MODULES=" ".join(MODULES))
+
+        story.step("no-kvm-kernel", MAKE_NO_KVM, K=NO_KVM, LIKE=first)
+        story.step("no-kvm", NEW_HEADERS, K=NO_KVM)
+        story.step("no-kvm-installed", INSTALLED, K=NO_KVM)
+        story.step("no-kvm-info", INFO, K=NO_KVM, MODULES=MODULES[0])
+
+        story.step("kernel-goes", KERNEL_GOES, K=second)
+        story.step("kernel-gone", NOTHING, K=second)
+        story.step("uninstall", f"dkms uninstall vbalance/{VERSION} -k $K",
+                   K=first)
+        story.step("uninstalled", NOTHING, K=first)
+        story.step("built", "dkms status")
+        story.step("reinstall", f"dkms install vbalance/{VERSION} -k $K",
+                   K=first)
+        story.step("headers-go", 'mv "/lib/modules/$A/build" /tmp && '
+                   'rm "/lib/modules/$B/build"', A=first, B=NO_KVM)
+        story.step("no-headers", "dkms status")
+        story.step("remove", f"{MAKE} dkms-uninstall")
+        story.step("removed-status", "dkms status")
+        story.step("as-before", 'mv /tmp/build "/lib/modules/$A" && '
+                   'rm -r "/lib/modules/$OLD" "/lib/modules/$NEW" '
+                   '"/usr/src/$NEW"', A=first, OLD=TOO_OLD, NEW=NO_KVM)
+        story.files("after")
+
+    def assert_info(self, step, kernel, modules):
+        lines = self.output(step).strip().splitlines()
+        self.assertEqual(lines[1::2], [VERSION] * modules)
+        self.assertEqual([line.split()[0] for line in lines[::2]],
+                         [kernel] * modules)
+
+    def test_version_of_dkms(self):
+        self.assertIn(self.DKMS, self.output("version"))
+
+    def test_install(self):
+        self.output("install")
+        self.assertIn(f"vbalance/{VERSION}, {self.kernel}, "
+                      "x86_64: installed", self.output("status"))
+        self.assert_installed("installed", MODULES)
+        self.assert_info("info", self.kernel, 2)
+
+    def test_second_install_is_refused(self):
+        self.assertEqual(self.steps["again"].status, 2)
+        self.assertIn("is there already", self.steps["again"].output)
+
+    def test_kernel_upgrade(self):
+        self.output("upgrade")
+        self.assert_installed("upgraded", MODULES)
+        self.assert_info("upgraded-info", self.other, 2)
+
+    def test_kernel_outside_the_range(self):
+        self.output("old-kernel")
+        step = self.steps["old-install"]
+        self.assertEqual(step.status, 2)
+        self.assertRegex(step.output, r"BUILD_EXCLUSIVE(?s:.*)Error 77")
+
+    def test_kernel_package_outside_the_range(self):
+        for step in ("old-hook", "old-nothing", "old-uninstall",
+                     "old-hook-later", "old-nothing-later"):
+            with self.subTest(step):
+                self.output(step)
+
+    def test_kernel_without_kvm(self):
+        self.output("no-kvm-kernel")
+        self.output("no-kvm")
+        self.assert_installed("no-kvm-installed", MODULES[:1])
+        self.assert_info("no-kvm-info", NO_KVM, 1)
+
+    def test_kernel_is_removed(self):
+        self.output("kernel-goes")
+        self.output("kernel-gone")
+
+    def test_uninstall_keeps_what_was_built(self):
+        self.output("uninstall")
+        self.output("uninstalled")
+        self.assertIn(f"{self.kernel}, x86_64: built", self.output("built"))
+        self.output("reinstall")
+
+    def test_status_without_headers(self):
+        for kernel in (self.kernel, NO_KVM):
+            self.assertIn(f"{kernel}, x86_64: installed\n",
+                          self.output("no-headers") + "\n")
+
+    def test_nothing_is_left(self):
+        self.output("remove")
+        self.assertEqual(self.output("removed-status"), "")
+        self.output("as-before")
+        self.assert_same_files("before", "after")
+
+
+class Trixie(Dkms, unittest.TestCase):
+    ROOT = "packaging"
+    DKMS = "3.2"
+
+    def test_modprobe_finds_them(self):
+        # Here its kernel is installed as well, not only the headers.
+        self.assertRegex(self.output("modprobe"),
+                         r"(?s)/kvm\.ko.*/vbalance_host\.ko.*"
+                         r"/vbalance_guest\.ko")
+
+
+class Bookworm(Dkms, unittest.TestCase):
+    ROOT = "packaging-bookworm"
+    DKMS = "3.0.10"
+
+
+if __name__ == "__main__":
+    unittest.main()
