@@ -86,7 +86,8 @@ static bool vbh_is_candidate(const struct vbh_vcpu *v,
 			     const struct vbh_reg *reg, u64 now)
 {
 	return (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_RUNNING &&
-	       v->apic_id != VBH_APIC_BROADCAST && v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v) &&
+	       v->apic_id != VBH_APIC_BROADCAST &&
+	       v->slot < reg->layout.nr_slots && vbh_vector_of(reg, v) &&
 	       !vbh_leaves_soon(v, reg, now);
 }
 
