@@ -26,7 +26,7 @@ from .util import (Interrupted, LabError, die_with_parent, run_logged,
 TESTS = paths.REPO / "selftests/lab-tests.json"
 # Folders with a `make check`, by the names that --filter knows.
 MAKE = {"unit": "selftests/unit", "model": "selftests/model"}
-PYTHON = ["lab/tests", "bench/tests", "lab/boots"]
+PYTHON = ["lab/tests", "bench/tests", "check/tests", "lab/boots"]
 # What takes minutes, and about one CPU: side by side as boots are, before them.
 SLOW = ("model", "lab/boots")
 # Of one selftest in a machine; an entry's "test_timeout" overrides it.
