@@ -41,16 +41,21 @@ WRITE_ONCE(s[i].member@p[j], value)
 |
   (unsigned long *)s[i].member@p
 |
-memset(s->member@p, ...)
-|
 sizeof(s->member@p)
 )
+
+@filled@
+{struct vb_header, struct vb_vcpu_host, struct vb_vcpu_guest, struct vb_redirect, struct vb_pending} *s;
+identifier member;
+position p;
+@@
+memset(s->member@p, ...)
 
 @bare@
 {struct vb_header, struct vb_vcpu_host, struct vb_vcpu_guest, struct vb_redirect, struct vb_pending} *s;
 identifier member;
 expression i;
-position p != fine.p;
+position p != {fine.p, filled.p};
 @@
 (
 s->member@p

@@ -18,7 +18,7 @@ from vblab.root import WORK_IN_ROOT
 from vblab.toolsroot import LOADER
 from vblab.util import LabError
 
-from .findings import Finding, located
+from .findings import Finding, Skipped, located
 from .tools import Tools
 from .tree import Tree
 
@@ -27,6 +27,8 @@ SEEDS = "check/seeds/kbuild"
 _WARNING = re.compile(r"\b(?:warning|error): ", re.IGNORECASE)
 _MODPOST = re.compile(r"^(?:WARNING|ERROR): modpost: ")
 
+_REFUSED = "is not available or not up to date"
+
 _WRAPPER = """#!/bin/sh
 d=/{work}/sparse
 "$d/{loader}" --library-path "$d" "$d/sparse" "$@" 2>"$d/log.$$"
@@ -34,7 +36,7 @@ status=$?
 [ "$status" -le 1 ] || echo "sparse: error: ended with status $status" >>"$d/log.$$"
 exit 0
 """
-# kernel-doc wants Perl or Python, which these roots do not have: a check of
+# cmd_checkdoc: kernel-doc wants Perl or Python, which these roots do not have: a check of
 # its own.
 _SCRIPT = """
 for m in /{work}/tree /{work}/tree/{seeds}; do
@@ -58,6 +60,7 @@ class Builds:
         self._tree, self._tools = tree, tools
         self._lock = {name: threading.Lock() for name in kernels.names()}
         self._made: dict[str, tuple[list[Finding], list[Finding]]] = {}
+        self._refused: set[str] = set()
 
     def findings(self, name: str, sparse: bool) -> list[Finding]:
         with self._lock[name]:
@@ -67,6 +70,9 @@ class Builds:
                 except LabError as e:
                     self._made[name] = ([Finding("", 0, str(e))],
                                         [Finding("", 0, "it does not build")])
+        if sparse and name in self._refused:
+            raise Skipped("its headers are beyond Debian's sparse, and its "
+                          "build does without")
         return self._made[name][sparse]
 
     def _build(self, name: str) -> tuple[list[Finding], list[Finding]]:
@@ -86,20 +92,27 @@ class Builds:
         said = tools.run(
             ["sh", "-c", _SCRIPT.format(work=WORK_IN_ROOT, seeds=SEEDS),
              "sh", kernel.release], root=kernel.root, cwd="/")
+        # From 7.x on; the default kernel's is always run.
+        if _REFUSED in said and name != kernels.default():
+            self._refused.add(name)
         logs = sorted(sparse.glob("log.*"))
         if not logs:
-            return _warnings(said), [Finding("", 0, "sparse was not run")]
-        return _warnings(said), _warnings(
-            "".join(p.read_text(errors="replace") for p in logs))
+            return (_warnings(said, repo),
+                    [Finding("", 0, "sparse was not run")])
+        return _warnings(said, repo), _warnings(
+            "".join(p.read_text(errors="replace") for p in logs), repo)
 
 
-def _warnings(text: str) -> list[Finding]:
+def _warnings(text: str, repo: Path) -> list[Finding]:
     folder = f"/{WORK_IN_ROOT}/tree/"
     found = []
     for line in text.splitlines():
         if _MODPOST.match(line):
             found.append(Finding("", 0, line))
         elif _WARNING.search(line):
-            # Paths are below the tree that is built, or whole.
-            found.append(located(line, folder) or Finding("", 0, line))
+            # Paths are whole, or below the tree that is built.
+            f = located(line, folder)
+            if f and (repo / SEEDS / f.path).exists():
+                f = Finding(f"{SEEDS}/{f.path}", f.line, f.text)
+            found.append(f or Finding("", 0, line))
     return found

@@ -12,13 +12,13 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from vblab import kernels, paths
-from vblab.ktap import FAILED, PASSED, Result
+from vblab.ktap import FAILED, PASSED, SKIPPED, Result
 from vblab.root import require_root_user
 from vblab.suite import Tally
 from vblab.util import Interrupted, LabError, temp_dir
 
 from . import abi, findings, kbuild, semantic, texts, toolroot
-from .findings import Finding
+from .findings import Finding, Skipped
 from .tools import Tools
 from .tree import Tree
 
@@ -89,8 +89,11 @@ def run(pattern: re.Pattern) -> int:
             try:
                 for future in as_completed(running):
                     check = running[future]
-                    _tell(tally, check.name,
-                          _left(check, future, tree, exceptions))
+                    try:
+                        _tell(tally, check.name,
+                              _left(check, future, tree, exceptions))
+                    except Skipped as why:
+                        tally.add([Result(check.name, SKIPPED, str(why))])
             except Interrupted:
                 # Threads cannot be stopped, nor what they wait for: it goes
                 # with us.

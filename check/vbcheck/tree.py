@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from vblab.build import PRODUCTS
@@ -12,13 +13,12 @@ from .findings import SEEDS
 
 # Built or measured, as in .gitignore.
 FOLDERS_LEFT_OUT = {".git", "__pycache__", "build", "out"}
-# The licence is the FSF's, and the model is in a language of its own.
 KERNEL_C = ("host-mod", "guest-mod", "core", "common", "compat", "include")
 
 
-def _first_line(path: Path) -> str:
+def _head(path: Path) -> str:
     with path.open("rb") as f:
-        return f.readline(80).decode("latin-1").strip()
+        return f.read(200).decode("latin-1")
 
 
 class Tree:
@@ -38,17 +38,17 @@ class Tree:
     def seeds(self, check: str) -> list[str]:
         return [f for f in self.files if f.startswith(f"{SEEDS}{check}/")]
 
-    def _script(self, interpreters: tuple[str, ...], suffix: str) -> list[str]:
+    def _script(self, suffix: str, head: str) -> list[str]:
+        """By what they begin with as well: programs have no suffix."""
         return [f for f in self.plain() if f.endswith(suffix)
-                or "." not in os.path.basename(f)
-                and _first_line(self.repo / f).startswith("#!")
-                and _first_line(self.repo / f).endswith(interpreters)]
+                or re.search(head, _head(self.repo / f))]
 
     def shell(self) -> list[str]:
-        return self._script(("/sh", "/bash", "busybox sh", "/sh -e"), ".sh")
+        return self._script(
+            ".sh", r"\A#!.*\b(?:ba|da)?sh\b|\n# shellcheck shell=")
 
     def python(self) -> list[str]:
-        return self._script(("/python3",), ".py")
+        return self._script(".py", r"\A#!.*\bpython3\b")
 
     def c(self) -> list[str]:
         return [f for f in self.plain() if f.endswith((".c", ".h"))]
