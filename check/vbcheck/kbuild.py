@@ -23,6 +23,9 @@ from .tools import Tools
 from .tree import Tree
 
 SEEDS = "check/seeds/kbuild"
+# The oldest, the default and the newest of lab/kernels.json: others only have
+# another configuration.
+KERNELS = ("6.1", "6.12", "newest")
 # What sparse says, and what W=1 does: each has seeds of its own in there.
 _WARNING = re.compile(r"\b(?:warning|error): ", re.IGNORECASE)
 _MODPOST = re.compile(r"^(?:WARNING|ERROR): modpost: ")
@@ -58,7 +61,7 @@ class Builds:
 
     def __init__(self, tree: Tree, tools: Tools) -> None:
         self._tree, self._tools = tree, tools
-        self._lock = {name: threading.Lock() for name in kernels.names()}
+        self._lock = {name: threading.Lock() for name in KERNELS}
         self._made: dict[str, tuple[list[Finding], list[Finding]]] = {}
         self._refused: set[str] = set()
 

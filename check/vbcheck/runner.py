@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
-from vblab import kernels, paths
+from vblab import paths
 from vblab.ktap import FAILED, PASSED, SKIPPED, Result
 from vblab.root import require_root_user
 from vblab.suite import Tally
@@ -42,7 +42,7 @@ def checks(tree: Tree, tools: Tools) -> list[Check]:
         return [Check(f"{kind} {kernel}",
                       functools.partial(lambda kernel, *_: builds.findings(
                           kernel, kind == "sparse"), kernel),
-                      f"kbuild/{kind}") for kernel in kernels.names()]
+                      f"kbuild/{kind}") for kernel in kbuild.KERNELS]
 
     # The longest first; sparse has its results when the builds are done.
     return build("warnings") + [
