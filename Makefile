@@ -30,6 +30,7 @@ help:
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make test           unit tests, then the lab tests"
 	@echo "make test-long      more of them, and the soak for ten minutes instead of one"
+	@echo "make check          style, compiler and sparse warnings, rules, spelling, the ABI (root)"
 	@echo "make unit           unit tests only (no root, no lab)"
 	@echo "make model          only the model of the redirection protocol"
 	@echo "make clean          remove what was built here"
@@ -111,6 +112,9 @@ bench: python
 hookcost: python
 	bench/hookcost
 
+check: python
+	check/check
+
 # In the package root, which has spin.
 model: python
 	lab/lab test --filter '^model$$'
@@ -131,5 +135,5 @@ clean:
 		-o -name Module.symvers | xargs rm -f
 
 .PHONY: all help modules install uninstall dkms-source units dkms-install \
-	dkms-uninstall deb python demo bench hookcost unit \
+	dkms-uninstall deb python demo bench hookcost check unit \
 	model test test-long clean

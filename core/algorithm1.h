@@ -12,9 +12,10 @@
  * The average is taken over all vCPUs, maximum and minimum over the online
  * ones (the paper calls them the eligible ones: where an admin's mask allows
  * fewer, over those and the holder); an online vCPU above the average is HIGH,
- * every other one LOW, and the holder is shown as HOLD. The paper leaves open which of several vCPUs
- * with the minimum is taken: here the holder itself if it is one of them,
- * else the first one found from @prefer on (rounding the corner).
+ * every other one LOW, and the holder is shown as HOLD. The paper leaves open
+ * which of several vCPUs with the minimum is taken: here the holder itself if
+ * it is one of them, else the first one found from @prefer on (rounding the
+ * corner).
  *
  * Pure logic, no kernel calls, no allocation, one pass over the vCPUs.
  */
@@ -159,6 +160,8 @@ vb_algorithm1(const struct vb_a1_view *v, int prev, u32 threshold, int prefer)
  * @holder: holds the interrupt (or, with several, at least one)
  * @load: its load
  * @avg: average load of all vCPUs
+ *
+ * Return: HOLD, HIGH, LOW, or that it is offline.
  */
 static inline enum vb_a1_state vb_a1_state(bool online, bool holder, u64 load,
 					   u64 avg)

@@ -26,7 +26,8 @@ struct vb_area_layout {
  * @cookie: cookie given in the hypercall
  * @out: filled on success
  *
- * Context: any. Return: 0 or a negative VB_E* code.
+ * Context: any.
+ * Return: 0 or a negative VB_E* code.
  */
 static inline int vb_area_check(const struct vb_header *hdr, __u64 gpa,
 				__u64 cookie, struct vb_area_layout *out)

@@ -90,6 +90,7 @@ struct vb_boost_limits {
  * @now: ns, the clock of both buckets
  *
  * Context: any; callers serialise all vCPUs of a VM.
+ * Return: yes, or why not.
  */
 static inline enum vb_boost_verdict
 vb_boost_ask(struct vb_bucket *vm, struct vb_bucket *vcpu, u32 *in_row,

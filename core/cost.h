@@ -97,7 +97,8 @@ static inline u64 vb_cost_arrivals_q10(u64 rate, u64 ns)
  * vb_cost_rescue() - holder is away: move to a running vCPU now?
  * @c: see struct
  *
- * Context: any. Return: verdict and expected wait saved.
+ * Context: any.
+ * Return: verdict and expected wait saved.
  */
 static inline struct vb_cost_result
 vb_cost_rescue(const struct vb_cost_rescue *c)
@@ -131,7 +132,8 @@ vb_cost_rescue(const struct vb_cost_rescue *c)
  * vb_cost_steer() - is the target a better home for this interrupt?
  * @c: see struct
  *
- * Context: any. Return: verdict and expected wait saved over the horizon.
+ * Context: any.
+ * Return: verdict and expected wait saved over the horizon.
  */
 static inline struct vb_cost_result
 vb_cost_steer(const struct vb_cost_steer *c)

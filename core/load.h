@@ -32,6 +32,8 @@ struct vb_decay {
  * @d: the sum
  * @shift: half-life, always the same for one sum
  * @now_ns: common clock; if it went back, nothing decays
+ *
+ * Return: what is left of the sum.
  */
 static inline u64 vb_decay_read(const struct vb_decay *d, unsigned int shift,
 				u64 now_ns)

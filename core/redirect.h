@@ -19,6 +19,8 @@
  * @logical: destination mode of the MSI
  * @dest: destination of the MSI, as the interrupt controller sees it
  * @slot: vCPU that it is for, 0 .. VB_MAX_SLOTS - 1
+ *
+ * Return: the key, valid.
  */
 static inline u64 vb_key_make(u32 vector, bool logical, u32 dest, u32 slot)
 {
@@ -55,7 +57,8 @@ static inline u32 vb_key_hint(u64 want)
  * @hints: VB_KEY_HINTS entries, at first 0; may be shared without a lock, as
  *	what they say is checked
  *
- * Context: any. Return: 0 .. VB_MAX_KEYS - 1, or -1.
+ * Context: any.
+ * Return: 0 .. VB_MAX_KEYS - 1, or -1.
  */
 static inline int vb_key_find(const struct vb_redirect *r, u64 want, u64 *key,
 			      u16 *hints)
@@ -96,6 +99,8 @@ static inline int vb_key_find(const struct vb_redirect *r, u64 want, u64 *key,
  * load. What is not above that by the ratio that it calls an imbalance is no
  * reason to prefer one: among those the choice goes to the vCPU that has been
  * on its CPU for the shortest time, because it will stay longest.
+ *
+ * Return: ns.
  */
 static inline u64 vb_redirect_limit(u64 min, u32 threshold)
 {
@@ -124,6 +129,8 @@ static inline u64 vb_redirect_limit(u64 min, u32 threshold)
  * An interrupt that takes longer than half of a stay is not waited with for
  * more than the other half, and a stay that is twice as long as the mean is of
  * another kind.
+ *
+ * Return: it will; false when it is not known.
  */
 static inline bool vb_stay_is_short(u64 mean, u64 on_for, u64 service)
 {

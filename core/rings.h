@@ -38,6 +38,8 @@ enum vb_rings {
  *
  * With ACCESS_PLATFORM they are addresses of an IOMMU. Of a packed ring only
  * the driver knows where in the ring it is.
+ *
+ * Return: there is.
  */
 static inline bool vb_ring_is_legible(u64 features)
 {
@@ -58,6 +60,8 @@ static inline bool vb_ring_is_legible(u64 features)
  * passed that, there is none until it has been moved again. "Never" cannot be
  * said: Linux writes 0, which is near ahead in num of 65536 cases; then an
  * interrupt will indeed come.
+ *
+ * Return: whether it allows interrupts, or that it does not tell.
  */
 static inline enum vb_rings vb_ring_state(u64 features, u32 num, __u16 flags,
 					  __u16 used_event, __u16 used_idx)

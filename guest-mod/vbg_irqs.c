@@ -144,7 +144,8 @@ static bool vbg_mask_is_free(const struct irq_desc *desc,
 /**
  * vbg_irq_mask_changed() - take over the affinity mask if somebody changed it
  * @i: interrupt; the caller holds its busy bit
- * Context: RCU read side, interrupts off. Return: it was changed.
+ * Context: RCU read side, interrupts off.
+ * Return: it was changed.
  */
 bool vbg_irq_mask_changed(struct vbg_irq *i)
 {

@@ -128,7 +128,8 @@ static u64 vbg_service_ns(const struct vbg_cpu *c)
  * vbg_leaves_soon() - will this CPU be lost before an interrupt is served?
  * @c: this CPU
  * @now: local_clock()
- * Context: interrupts off. A guess; see vb_stay_is_short().
+ * Context: interrupts off.
+ * Return: it will; a guess, see vb_stay_is_short().
  */
 bool vbg_leaves_soon(const struct vbg_cpu *c, u64 now)
 {
@@ -390,7 +391,8 @@ static void vbg_find_tp(struct tracepoint *tp, void *unused)
 
 /**
  * vbg_load_init() - start measuring and deciding
- * Context: process. Return: 0 or a negative errno, nothing left behind.
+ * Context: process.
+ * Return: 0 or a negative errno, nothing left behind.
  */
 int vbg_load_init(void)
 {

@@ -94,7 +94,8 @@ void vbg_move_counts(u64 *nr, u64 *sum_ns, u64 *max_ns)
  *	noted but not done yet, or its handler runs (perhaps on a vCPU that lost
  *	its CPU in it: the new one could only wait for that, since 6.17 in a
  *	loop with interrupts off)
- * Context: RCU read side. Return: CPU, or -1 when the interrupt is gone.
+ * Context: RCU read side.
+ * Return: CPU, or -1 when the interrupt is gone.
  */
 int vbg_irq_where(struct vbg_irq *i, bool *pending)
 {

@@ -207,7 +207,7 @@ static bool vbg_slot_is_cpu(const struct vbg_area *a, u32 slot, int cpu)
 {
 	/* Pairs with the host's release: apic_id is there. */
 	return smp_load_acquire(&a->host[slot].flags) & VB_VCPU_F_VALID &&
-	       a->host[slot].apic_id == cpu_physical_id(cpu);
+	       READ_ONCE(a->host[slot].apic_id) == cpu_physical_id(cpu);
 }
 
 static int vbg_find_slot(const struct vbg_area *a, u32 nr, int cpu)

@@ -116,8 +116,13 @@ static void vbh_unpin(struct page **pages, u32 nr, struct mm_struct *mm)
 static int vbh_area_begin(struct vbh_reg *reg)
 {
 	u32 i, nr = reg->layout.nr_slots;
+	u64 features = VB_HF_RUN_STATE;
 	int err = 0;
 
+	if (!vbh_features[VBH_F_REDIRECT].err)
+		features |= VB_HF_REDIRECT;
+	if (!vbh_features[VBH_F_BOOST].err)
+		features |= VB_HF_BOOST;
 	preempt_disable();
 	if (READ_ONCE(reg->hdr->magic) != VB_MAGIC ||
 	    READ_ONCE(reg->hdr->cookie) != reg->layout.cookie) {
@@ -127,15 +132,11 @@ static int vbh_area_begin(struct vbh_reg *reg)
 	memset(reg->hdr->running, 0, sizeof(reg->hdr->running));
 	memset(reg->table, 0, (size_t)nr * sizeof(*reg->table));
 	for (i = 0; i < nr; i++)
-		reg->table[i].cookie = reg->layout.cookie;
-	reg->hdr->nr_vcpus = 0;
-	reg->hdr->host_abi_version = VB_ABI_VERSION;
-	reg->hdr->host_tsc_khz = tsc_khz;
-	reg->hdr->host_features = VB_HF_RUN_STATE;
-	if (!vbh_features[VBH_F_REDIRECT].err)
-		reg->hdr->host_features |= VB_HF_REDIRECT;
-	if (!vbh_features[VBH_F_BOOST].err)
-		reg->hdr->host_features |= VB_HF_BOOST;
+		WRITE_ONCE(reg->table[i].cookie, reg->layout.cookie);
+	WRITE_ONCE(reg->hdr->nr_vcpus, 0);
+	WRITE_ONCE(reg->hdr->host_abi_version, VB_ABI_VERSION);
+	WRITE_ONCE(reg->hdr->host_tsc_khz, tsc_khz);
+	WRITE_ONCE(reg->hdr->host_features, features);
 out:
 	preempt_enable();
 	return err;

@@ -456,7 +456,8 @@ static void vbh_hooks_remove(void)
 
 /**
  * vbh_hooks_init() - set the hooks, now or when kvm.ko comes
- * Context: may sleep. Return: 0 or why KVM is there but cannot be hooked.
+ * Context: may sleep.
+ * Return: 0 or why KVM is there but cannot be hooked.
  */
 int vbh_hooks_init(void)
 {

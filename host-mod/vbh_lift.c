@@ -161,6 +161,7 @@ static bool vbh_changes_on[ARRAY_SIZE(vbh_changes)];
  * Not one that somebody gave a policy of its own, and none whose real-time
  * CPU time is limited: ours would count, and the limit kills.
  * Context: any.
+ * Return: it is.
  */
 bool vbh_lift_may(struct task_struct *p)
 {
@@ -304,7 +305,8 @@ static bool vbh_lift_next_change(struct vbh_lift *l, bool *changed)
  * @l: in use
  *
  * Waits for a change by somebody else that is under way.
- * Context: the booster. Return: somebody else has changed its policy.
+ * Context: the booster.
+ * Return: somebody else has changed its policy.
  */
 bool vbh_unlift(struct vbh_lift *l)
 {

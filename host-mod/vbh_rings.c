@@ -165,6 +165,7 @@ static enum vb_rings vbh_rings_look(struct vbh_vcpu *v)
  *
  * As of the last look, unless an interrupt was delivered to the vCPU since.
  * Context: any.
+ * Return: they do; false when it is not known.
  */
 bool vbh_rings_allow(const struct vbh_vcpu *v)
 {
@@ -254,6 +255,7 @@ void vbh_rings_vcpu_exit(struct vbh_vcpu *v)
  * vbh_rings_known() - how many rings a VM has that can be read
  * @vm: the VM
  * Context: any.
+ * Return: their number.
  */
 unsigned int vbh_rings_known(const struct vbh_vm *vm)
 {
@@ -527,7 +529,8 @@ static bool vbh_rings_on;
 /**
  * vbh_rings_add() - learn where rings are from now on
  * @missing: the function that could not be probed
- * Context: process; callers serialise. Return: 0 or a negative errno.
+ * Context: process; callers serialise.
+ * Return: 0 or a negative errno.
  */
 int vbh_rings_add(const char **missing)
 {

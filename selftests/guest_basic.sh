@@ -53,8 +53,8 @@ for dev in /sys/bus/virtio/drivers/virtio_net/virtio*; do
 	[ -e "$dev" ] && unused "$dev" && name=${dev##*/} && break
 done
 if [ -n "$name" ]; then
-	lost() { ! grep -q " $name-" $GUEST/irqs; }
-	found() { grep -q " $name-input" $GUEST/irqs; }
+	lost() { ! grep -q " $name-" "$GUEST/irqs"; }
+	found() { grep -q " $name-input" "$GUEST/irqs"; }
 	echo "$name" > /sys/bus/virtio/drivers/virtio_net/unbind
 	check "interrupts of an unbound driver are forgotten" await 20 lost
 	echo "$name" > /sys/bus/virtio/drivers/virtio_net/bind
@@ -63,7 +63,7 @@ if [ -n "$name" ]; then
 	echo "$pci" > /sys/bus/pci/drivers/virtio-pci/unbind
 	check "interrupts of an unplugged device are forgotten" await 20 lost
 	echo "$pci" > /sys/bus/pci/drivers/virtio-pci/bind
-	found_any() { same_irqs && grep -q ' net queue ' $GUEST/irqs; }
+	found_any() { same_irqs && grep -q ' net queue ' "$GUEST/irqs"; }
 	check "and found again when it is plugged" await 20 found_any
 else
 	skip "unplug and plug" "no virtio-net device that is not in use; VBALANCE_DESTRUCTIVE=1 takes any"

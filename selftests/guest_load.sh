@@ -44,11 +44,11 @@ check "traffic is load of its CPU" await 60 loaded_cpu
 # ---- the paper's states ----
 busy_start
 overcommitted && tight=1 || tight=
-side_by_side() { [ "$(cols $GUEST/vcpus run | grep -c running)" -ge 2 ]; }
+side_by_side() { [ "$(cols "$GUEST/vcpus" run | grep -c running)" -ge 2 ]; }
 parallel=
 [ "$(cpus)" = 1 ] || ! await 20 side_by_side || parallel=1
 seen() {
-	cols $GUEST/vcpus alg1 run cpu >> "$KTAP_TMP/states"
+	cols "$GUEST/vcpus" alg1 run cpu >> "$KTAP_TMP/states"
 	grep -q "^$1 " "$KTAP_TMP/states"
 }
 check "a CPU that holds interrupts is HOLD" await 60 seen HOLD

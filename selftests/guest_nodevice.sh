@@ -11,7 +11,7 @@ fi
 unload vbalance_guest
 check "loads" load vbalance_guest
 equal "no interrupts" "$(awk '$1 ~ /^[0-9]+$/' $GUEST/irqs | wc -l)" 0
-ticks() { [ "$(stat_of $GUEST/stats ticks)" -gt 0 ]; }
+ticks() { [ "$(stat_of "$GUEST/stats" ticks)" -gt 0 ]; }
 check "looks at the state all the same" await 20 ticks
 check "unloads" unload vbalance_guest
 ktap_end

@@ -71,21 +71,21 @@ if [ "$tight" ]; then
 			sort -n | cut -d ' ' -f 2- | sed 's/ $//'
 	}
 	away() {
-		echo 0 > $GUEST_PARAMETERS/observe
+		echo 0 > "$GUEST_PARAMETERS/observe"
 		traffic_more 10
-		echo 1 > $GUEST_PARAMETERS/observe
+		echo 1 > "$GUEST_PARAMETERS/observe"
 		traffic_more 20	# what was latched before
 		counts > "$KTAP_TMP/counts"
 		traffic_more 40
 		new_counts > "$KTAP_TMP/new"
 		rx=$(tail -n 1 "$KTAP_TMP/new" | cut -d ' ' -f 1)
-		[ -n "$rx" ] && [ "$(cell $GUEST/irqs "$rx" cpu)" != "$(cell $GUEST/irqs "$rx" home)" ]
+		[ -n "$rx" ] && [ "$(cell "$GUEST/irqs" "$rx" cpu)" != "$(cell "$GUEST/irqs" "$rx" home)" ]
 	}
 	check "the interrupt that is used is away from home" await 120 away
 	# shellcheck disable=SC2046 # a list of numbers
 	equal "new interrupts are counted where they have been moved to" \
 		"$(cat "$KTAP_TMP/new")" "$(where $(cut -d ' ' -f 1 "$KTAP_TMP/new"))"
-	echo 0 > $GUEST_PARAMETERS/observe
+	echo 0 > "$GUEST_PARAMETERS/observe"
 else
 	traffic_more 100
 	skip "moves go on between packets" "$unmoved"

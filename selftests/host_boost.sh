@@ -21,7 +21,7 @@ boosts() { grep -q '^hint [1-9]' "$HOST"/*/boost 2>/dev/null; }
 
 # The engine is the same behind both.
 for hook in ftrace ${LONG:+kprobe}; do
-	check "load with hook=$hook" load vbalance_host hook=$hook
+	check "load with hook=$hook" load vbalance_host "hook=$hook"
 	check "hook=$hook: boosts are offered" grep -q "^boost on" $HOST/features
 	embed "hook=$hook" kvm_boost
 	if [ "${LONG-}" ]; then

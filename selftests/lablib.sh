@@ -28,11 +28,11 @@ source_is() {	# N SOURCE
 
 # Folder of guest N in the host's debugfs.
 vm_dir() {
-	ls -d $HOST/"$(guest_pid "$1")"-* 2>/dev/null
+	ls -d "$HOST/$(guest_pid "$1")"-* 2>/dev/null
 }
 
 vm_folders() {
-	find $HOST -mindepth 1 -maxdepth 1 -type d | wc -l
+	find "$HOST" -mindepth 1 -maxdepth 1 -type d | wc -l
 }
 
 is_active() {	# N
@@ -40,7 +40,7 @@ is_active() {	# N
 }
 
 all_unpinned() {
-	[ "$(stat_of $HOST/stats pages_pinned)" = "$(stat_of $HOST/stats pages_unpinned)" ]
+	[ "$(stat_of "$HOST/stats" pages_pinned)" = "$(stat_of "$HOST/stats" pages_unpinned)" ]
 }
 
 nothing_left() {

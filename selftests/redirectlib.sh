@@ -38,7 +38,7 @@ more() {
 of() {
 	of_match=$1
 	shift
-	g 0 "cols \$GUEST/irqs name $*" | sed -n "s/^$of_match[^ ]* //p"
+	g 0 "cols \$GUEST/irqs name $*" | sed -n "s/^${of_match}[^ ]* //p"
 }
 
 # One of these interrupts was served by a vCPU that it was not sent to.

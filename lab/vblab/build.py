@@ -11,7 +11,7 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator
+from typing import Iterable, Iterator
 
 from . import paths
 from .kernels import Kernel
@@ -74,15 +74,19 @@ def modules(kernel: Kernel, keep_going: bool = False,
     return {p.name: p for p in sorted(target.glob("*.ko"))}
 
 
+def copy_sources(repo: Path, files: Iterable[Path], tree: Path) -> None:
+    for path in files:
+        copy = tree / path.relative_to(repo)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+        shutil.copymode(path, copy)
+
+
 def _make_modules(kernel: Kernel, repo: Path, files: list[Path],
                   target: Path) -> None:
     with temp_dir(paths.tmp(), "build-") as work:
         tree = work / "tree"
-        for path in files:
-            copy = tree / path.relative_to(repo)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
-            shutil.copymode(path, copy)
+        copy_sources(repo, files, tree)
         log = work / "log"
         status = kernel.root.chroot(
             # Debug information would only make the images larger.

@@ -14,23 +14,24 @@ RELEASE = "trixie"
 FORMAT = "1"
 
 
-def path(name, packages):
-    ident = util.Hasher(FORMAT, RELEASE, *packages).short()
+def path(name, packages, kept=()):
+    ident = util.Hasher(FORMAT, RELEASE, *packages, *kept).short()
     return paths.cache() / f"{name}-{RELEASE}-{ident[:10]}"
 
 
-def ensure(name, packages):
-    """The folder, made if it is not there yet."""
-    target = path(name, packages)
+def ensure(name, packages, kept=(), finish=None):
+    """The folder, made if it is not there yet; finish(it) ends the making.
+    @kept: what that keeps of packages, for another one is another folder."""
+    target = path(name, packages, kept)
     if target.is_dir():
         return target
     with util.locked(paths.lock(name)):
         if not target.is_dir():
-            _make(target, name, packages)
+            _make(target, name, packages, finish)
     return target
 
 
-def _make(target, name, packages):
+def _make(target, name, packages, finish):
     root.require_root_user(f"unpacking {packages[0]} into the cache")
     root.install_host_packages()
     with util.temp_dir(paths.tmp(), f"{name}-") as work:
@@ -46,4 +47,6 @@ def _make(target, name, packages):
         for link in ("bin", "sbin", "lib", "lib64"):
             if not (made / link).exists():
                 (made / link).symlink_to(f"usr/{link}")
+        if finish:
+            finish(made)
         made.rename(target)

@@ -26,7 +26,8 @@ from .util import (Interrupted, LabError, die_with_parent, run_logged,
 TESTS = paths.REPO / "selftests/lab-tests.json"
 # Folders with a `make check`, by the names that --filter knows.
 MAKE = {"unit": "selftests/unit", "model": "selftests/model"}
-PYTHON = ["lab/tests", "bench/tests", "lab/boots", "lab/packages"]
+PYTHON = ["lab/tests", "bench/tests", "check/tests", "lab/boots",
+          "lab/packages"]
 # What takes minutes, and about one CPU: side by side as boots are, before them.
 SLOW = ("model", "lab/boots", "lab/packages")
 # Of one selftest in a machine; an entry's "test_timeout" overrides it.

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0
+static int fine(int a)
+{
+	return a;
+}
+
+static int spacing(int a)
+{
+	return fine(a)+1; /* SEED: only --strict tells */
+}
