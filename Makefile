@@ -27,7 +27,7 @@ modules:
 		echo "Install them (Debian: apt install linux-headers-$$(uname -r)) or give KDIR=DIR." >&2; \
 		exit 1; }
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
-	@cat compat/.found
+	@! test -e compat/.found || cat compat/.found
 
 install: modules
 	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_DIR=updates modules_install

@@ -398,6 +398,8 @@ static int vbh_hooks_on(void)
 	vbh_facts_check_kvm();
 	err = vbh_run_state_add();
 	if (err) {
+		for (f = VBH_F_RUN_STATE + 1; f < VBH_F_CHECK; f++)
+			vbh_feature_set(f, -ENXIO, "run_state is off");
 		pr_err("no hook on KVM: %s: error %d\n",
 		       vbh_features[VBH_F_RUN_STATE].detail, err);
 		return err;
