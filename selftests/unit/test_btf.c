@@ -311,7 +311,149 @@ static void test_open_end(void)
 	blob_free(&w);
 }
 
-/* A module's types refer to the kernel's, and come first. */
+/* What looks like what is meant, but is not. */
+static void test_similar(void)
+{
+	static const struct vb_fact f[] = {
+		/* Only the struct in a member with a name has it. */
+		{ "outer.x", VB_FACT_MEMBER, 0, 16, 4, NULL },
+		{ "outer.y", VB_FACT_MEMBER, 0, 32, 24, NULL },
+		/* There are two beginnings of this, and a longer one. */
+		{ "cube.edges", VB_FACT_MEMBER, 0, 4, 24, NULL },
+		{ "cube", VB_FACT_SIZE, 0, 0, 32, NULL },
+		VB_FUNC(0, idle, "4()"),
+		VB_FUNC(0, idle, "4("),
+		VB_FUNC(0, idle, "4)"),
+		VB_FUNC(0, opaque, "0(hidden*)"),
+	};
+	static const enum vb_fact_state want[] = {
+		VB_FACT_DIFFERS, VB_FACT_DIFFERS, VB_FACT_SAME, VB_FACT_SAME,
+		VB_FACT_SAME, VB_FACT_SAME, VB_FACT_DIFFERS, VB_FACT_SAME,
+	};
+	struct vb_finding r[ARRAY_SIZE(f)] = { 0 };
+	u32 n, u32_, row, all, proto;
+	struct vb_btf b;
+	struct blob w;
+
+	blob_begin(&w, NULL);
+	write_types(&w, &straight);
+	u32_ = 2;
+	row = blob_type(&w, BTF_KIND_ARRAY, "", 0, 0);
+	blob_word(&w, u32_);
+	blob_word(&w, u32_);
+	blob_word(&w, 3);
+	all = blob_type(&w, BTF_KIND_ARRAY, "", 0, 0);
+	blob_word(&w, row);
+	blob_word(&w, u32_);
+	blob_word(&w, 2);
+	blob_type(&w, BTF_KIND_STRUCT, "cubes", 0, 5);
+	blob_type(&w, BTF_KIND_STRUCT, "cub", 0, 5);
+	blob_type(&w, BTF_KIND_STRUCT, "cube", 3, 32);
+	blob_member(&w, "edge", u32_, 0);
+	blob_member(&w, "edges_", u32_, 28 * 8);
+	blob_member(&w, "edges", all, 4 * 8);
+	proto = blob_type(&w, BTF_KIND_FUNC_PROTO, "", 0, u32_);
+	blob_type(&w, BTF_KIND_FUNC, "idle", 1, proto);
+	n = blob_type(&w, BTF_KIND_FWD, "hidden", 0, 0);
+	n = blob_type(&w, BTF_KIND_PTR, "", 0, n);
+	proto = blob_type(&w, BTF_KIND_FUNC_PROTO, "", 1, 0);
+	blob_entry(&w, "h", n);
+	blob_type(&w, BTF_KIND_FUNC, "opaque", 1, proto);
+	blob_end(&w, 0);
+	CHECK(!blob_open(&b, &w, NULL), "BTF");
+	vb_facts_look(&b, f, r, ARRAY_SIZE(f));
+	for (n = 0; n < ARRAY_SIZE(f); n++)
+		CHECK_EQ(r[n].state, want[n], "%s: %s", f[n].what, r[n].found);
+	blob_free(&w);
+}
+
+/* A module's types refer to the kernel's types and strings, and their own. */
+static void test_references(void)
+{
+	static const struct vb_fact f[] = {
+		{ "holder.in.y", VB_FACT_MEMBER, 0, 16, 24, NULL },
+		{ "holder.own.z", VB_FACT_MEMBER, 0, 40, 4, NULL },
+		/* Its name is one of the kernel's strings. */
+		{ "deep.own", VB_FACT_MEMBER, 0, 0, 4, NULL },
+		VB_FUNC(0, hold, "4(inner*,holder*)"),
+	};
+	struct vb_finding r[ARRAY_SIZE(f)] = { 0 };
+	u32 n, own, holder, proto, u32_ = 2, inner = 6;
+	struct vb_btf kernel, module;
+	struct blob wk, wm;
+
+	blob_begin(&wk, NULL);
+	write_types(&wk, &straight);
+	blob_end(&wk, 0);
+	blob_begin(&wm, &wk);
+	own = blob_type(&wm, BTF_KIND_STRUCT, "own", 1, 4);
+	blob_member(&wm, "z", u32_, 0);
+	holder = blob_type(&wm, BTF_KIND_STRUCT, "holder", 2, 48);
+	blob_member(&wm, "in", inner, 8 * 8);
+	blob_member(&wm, "own", own, 40 * 8);
+	blob_type(&wm, BTF_KIND_STRUCT, "", 1, 4);
+	for (n = 1; strcmp(wk.strings + n, "deep"); n++)
+		;
+	wm.types[wm.type_words - 3] = n;
+	blob_member(&wm, "own", own, 0);
+	n = blob_type(&wm, BTF_KIND_PTR, "", 0, inner);
+	holder = blob_type(&wm, BTF_KIND_PTR, "", 0, holder);
+	proto = blob_type(&wm, BTF_KIND_FUNC_PROTO, "", 2, u32_);
+	blob_entry(&wm, "a", n);
+	blob_entry(&wm, "b", holder);
+	blob_type(&wm, BTF_KIND_FUNC, "hold", 1, proto);
+	blob_end(&wm, 0);
+	CHECK(!blob_open(&kernel, &wk, NULL), "kernel");
+	CHECK(!blob_open(&module, &wm, &kernel), "module");
+	vb_facts_look(&module, f, r, ARRAY_SIZE(f));
+	for (n = 0; n < ARRAY_SIZE(f); n++)
+		CHECK_EQ(r[n].state, VB_FACT_SAME, "%s: %s", f[n].what,
+			 r[n].found);
+	CHECK(!vb_btf_type(&module, module.end_id), "no type behind the last");
+	CHECK(!vb_btf_type(&module, 0), "void");
+	CHECK(!*vb_btf_string(&module, ~0U), "no string behind the last");
+	blob_free(&wk);
+	blob_free(&wm);
+}
+
+/* A header that says what is not so. */
+static void test_header(void)
+{
+	struct btf_header *h;
+	struct vb_btf b;
+	struct blob w;
+
+#define BROKEN(change) do {						\
+		blob_begin(&w, NULL);					\
+		write_types(&w, &straight);				\
+		blob_end(&w, 0);					\
+		h = w.data;						\
+		CHECK(!blob_open(&b, &w, NULL), "before: " #change);	\
+		change;							\
+		CHECK(blob_open(&b, &w, NULL), #change);		\
+		blob_free(&w);						\
+	} while (0)
+
+	BROKEN(h->magic = 0x9feb);
+	BROKEN(h->version = 2);
+	BROKEN(h->hdr_len += 2);
+	BROKEN(h->type_off += 2);
+	BROKEN(h->type_len += h->str_len + 1);
+	BROKEN(h->type_len = ~0U);
+	BROKEN(h->type_len -= 2);
+	BROKEN(h->type_len -= 8);
+	BROKEN(h->type_len -= 16);
+	BROKEN(h->str_len = 0);
+	BROKEN(h->str_len -= 1);
+	BROKEN(h->str_len += 1);
+	BROKEN(h->str_off += 4);
+	BROKEN(h->str_off = ~0U);
+	BROKEN(w.size = sizeof(*h) - 1);
+	BROKEN(w.size = 0);
+#undef BROKEN
+}
+
+/* A module's types come first. */
 static void test_module(void)
 {
 	struct vb_finding r[NR] = { 0 };
@@ -502,7 +644,10 @@ static const struct ktap_test tests[] = {
 	{ "every kind of difference is seen, and only that", test_doctored },
 	{ "what is not there", test_absent },
 	{ "parameters that do not matter", test_open_end },
+	{ "similar names and types", test_similar },
 	{ "a module's types and the kernel's", test_module },
+	{ "references between them", test_references },
+	{ "broken headers", test_header },
 	{ "two types of one name", test_twice },
 	{ "newer formats", test_newer },
 	{ "broken data", test_broken },
