@@ -325,10 +325,13 @@ static void test_similar(void)
 		VB_FUNC(0, idle, "4("),
 		VB_FUNC(0, idle, "4)"),
 		VB_FUNC(0, opaque, "0(hidden*)"),
+		/* More than there is room for. */
+		VB_FUNC(0, crowded, "0(4,4,4,4,"),
 	};
 	static const enum vb_fact_state want[] = {
 		VB_FACT_DIFFERS, VB_FACT_DIFFERS, VB_FACT_SAME, VB_FACT_SAME,
 		VB_FACT_SAME, VB_FACT_SAME, VB_FACT_DIFFERS, VB_FACT_SAME,
+		VB_FACT_SAME,
 	};
 	struct vb_finding r[ARRAY_SIZE(f)] = { 0 };
 	u32 n, u32_, row, all, proto;
@@ -359,6 +362,10 @@ static void test_similar(void)
 	proto = blob_type(&w, BTF_KIND_FUNC_PROTO, "", 1, 0);
 	blob_entry(&w, "h", n);
 	blob_type(&w, BTF_KIND_FUNC, "opaque", 1, proto);
+	proto = blob_type(&w, BTF_KIND_FUNC_PROTO, "", 150, 0);
+	for (n = 0; n < 150; n++)
+		blob_entry(&w, "", u32_);
+	blob_type(&w, BTF_KIND_FUNC, "crowded", 1, proto);
 	blob_end(&w, 0);
 	CHECK(!blob_open(&b, &w, NULL), "BTF");
 	vb_facts_look(&b, f, r, ARRAY_SIZE(f));
