@@ -12,12 +12,11 @@
 #define _VB_COMMON_FACTS_H
 
 #include <linux/err.h>
+#include <linux/fs.h>
 #include <linux/kernel.h>
-#include <linux/kernel_read_file.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/vmalloc.h>
 
 #include "../core/facts.h"
 
@@ -30,8 +29,35 @@ struct vb_btf_file {
 static void vb_btf_file_close(struct vb_btf_file *f)
 {
 	kvfree(f->index);
-	vfree(f->data);
+	kvfree(f->data);
 	*f = (struct vb_btf_file){ };
+}
+
+/* Far more than any kernel's. */
+#define VB_BTF_MAX	(256 << 20)
+
+/*
+ * Not kernel_read_file(): security modules ask what such a file is for, and
+ * have no answer for this one. Return: bytes, or a negative errno.
+ */
+static ssize_t vb_btf_read(const char *path, void **data)
+{
+	struct file *file = filp_open(path, O_RDONLY, 0);
+	ssize_t n = -ENOMEM;
+	loff_t size, at = 0;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	size = i_size_read(file_inode(file));
+	if (size > 0 && size < VB_BTF_MAX)
+		*data = kvmalloc(size, GFP_KERNEL);
+	while (*data && at < size) {
+		n = kernel_read(file, *data + at, size - at, &at);
+		if (n <= 0)
+			break;
+	}
+	filp_close(file, NULL);
+	return n > 0 ? at : n ?: -EIO;
 }
 
 /* @base: of the kernel; NULL: this is it. Return: 0 or a negative errno. */
@@ -44,13 +70,13 @@ static int vb_btf_file_open(struct vb_btf_file *f, const char *name,
 
 	snprintf(path, sizeof(path), "/sys/kernel/btf/%s", name);
 	*f = (struct vb_btf_file){ };
-	size = kernel_read_file_from_path_initns(path, 0, &f->data, INT_MAX,
-						 NULL, READING_UNKNOWN);
+	size = vb_btf_read(path, &f->data);
+	if (size > 0)
+		f->index = kvmalloc_array(vb_btf_index_max(size) + 1,
+					  sizeof(u32), GFP_KERNEL);
 	if (size < 0)
-		return size;
-	f->index = kvmalloc_array(vb_btf_index_max(size) + 1, sizeof(u32),
-				  GFP_KERNEL);
-	if (!f->index)
+		err = size;
+	else if (!f->index)
 		err = -ENOMEM;
 	else if (vb_btf_open(&f->btf, f->data, size, base, f->index))
 		err = -EBADMSG;
@@ -98,7 +124,8 @@ static void vb_fact_complain(const struct vb_fact *f,
  * @nr: how many
  * @differs: for each group the fact that is not so, or what it was
  *
- * What differs is said in the log. Where the module is built in, or has no
+ * What differs is said in the log. /sys is looked for where the caller's
+ * process has its root. Where the module is built in, or has no
  * description of its own, what is not found has not been compared.
  * Context: process, sleeps; the module is there.
  * Return: number of facts that were compared, or a negative errno: none.

@@ -36,9 +36,9 @@ host_with() {
 
 said() {	# WHAT
 	dmesg | tail -n +$((host_before + 1)) |
-		grep 'vbalance_host: built for another kernel' > "$KTAP_TMP/said"
-	equal "$1: the log says so, and nothing else" \
-		"$(sed 's/.*another kernel: \(.*\) is .*here, built for .*/\1/' "$KTAP_TMP/said")" "$1"
+		sed -n 's/.*vbalance_host: built for another kernel: \(.*\) is .* here, built for .*/\1/p' |
+		sort -u > "$KTAP_TMP/said"	# insmod tries twice
+	equal "$1: the log says so, and nothing else" "$(cat "$KTAP_TMP/said")" "$1"
 }
 
 # Features that are off; vhost_net and BTF are there.
@@ -71,7 +71,7 @@ equal "nothing is off when nothing differs" "$(off)" ""
 unload vbalance_host
 host_refuses kvm_vcpu.stat.generic.blocking kvm_vcpu.stat.generic.blockinG \
 	kvm_vcpu.stat.generic.blockinG
-host_refuses kvm_arch_vcpu_put kvm_arch_vcpu_puT kvm_arch_vcpu_puT
+host_refuses '0(kvm*)' '0(kvM*)' kvm_arch_destroy_vm
 host_does_without kvm_memory_slot.userspace_addr kvm_memory_slot.userspace_addR \
 	kvm_memory_slot.userspace_addR registration
 host_does_without '1(kvm*,kvm_lapic*,kvm_lapic_irq*,' '1(kvm*,kvm_lapic*,kvm_lapic_irQ*,' \
