@@ -30,6 +30,7 @@ help:
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make test           unit tests, then the lab tests"
 	@echo "make test-long      more of them, and the soak for ten minutes instead of one"
+	@echo "make test-matrix    the lab tests on pairs of kernels (over an hour)"
 	@echo "make check          style, compiler and sparse warnings, rules, spelling, the ABI (root)"
 	@echo "make unit           unit tests only (no root, no lab)"
 	@echo "make model          only the model of the redirection protocol"
@@ -41,6 +42,7 @@ modules:
 		echo "Install them (Debian: apt install linux-headers-$$(uname -r)) or give KDIR=DIR." >&2; \
 		exit 1; }
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+	@! test -e compat/.found || cat compat/.found
 
 install: modules
 	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_DIR=updates modules_install
@@ -128,12 +130,16 @@ test: python
 test-long: python
 	lab/lab test --long --env SOAK_SECONDS=600 --env LONG=1
 
+test-matrix: python
+	lab/lab matrix
+
 clean:
 	rm -rf selftests/unit/build selftests/model/build bench/out out
+	rm -f compat/.found
 	find . -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
 		-o -name '.*.cmd' -o -name modules.order \
 		-o -name Module.symvers | xargs rm -f
 
 .PHONY: all help modules install uninstall dkms-source units dkms-install \
 	dkms-uninstall deb python demo bench hookcost check unit \
-	model test test-long clean
+	model test test-long test-matrix clean

@@ -24,13 +24,16 @@ static inline void vb_irq_clear_inprogress(struct irq_desc *desc)
 	vb_irq_state(desc) &= ~IRQD_IRQ_INPROGRESS;
 }
 
+/* IRQS_PENDING of kernel/irq/internals.h */
+#define VB_IRQS_PENDING	0x200
+
 /*
  * As handle_edge_irq() does with one that comes while it is disabled: it is
- * sent again when it is enabled. IRQS_PENDING of kernel/irq/internals.h.
+ * sent again when it is enabled.
  */
 static inline void vb_irq_keep(struct irq_desc *desc)
 {
-	desc->core_internal_state__do_not_mess_with_it |= 0x200;
+	desc->core_internal_state__do_not_mess_with_it |= VB_IRQS_PENDING;
 }
 
 /* As unmask_irq() of kernel/irq/chip.c. */
@@ -53,5 +56,14 @@ static inline void vb_irq_count(struct irq_desc *desc)
 	__this_cpu_inc(kstat.irqs_sum);
 	desc->tot_count++;
 }
+
+/* To be compared with the running kernel (core/facts.h). */
+#define VB_IRQ_STATE_FACTS(group)					\
+	VB_ENUM(group, IRQS_PENDING, VB_IRQS_PENDING),			\
+	VB_MEMBER(group, irq_desc,					\
+		  core_internal_state__do_not_mess_with_it),		\
+	VB_MEMBER(group, irq_desc, kstat_irqs),				\
+	VB_MEMBER(group, irq_desc, tot_count),				\
+	VB_MEMBER(group, kernel_stat, irqs_sum),
 
 #endif /* _VB_COMPAT_IRQ_STATE_H */

@@ -25,4 +25,18 @@ static inline bool vb_task_is_throttled(const struct task_struct *p)
 #endif
 }
 
+/* What of them to compare with the running kernel (core/facts.h). */
+#ifdef HAVE_custom_slice
+#define VB_CUSTOM_SLICE_FACTS(group)	VB_MEMBER(group, task_struct, se.slice),
+#else
+#define VB_CUSTOM_SLICE_FACTS(group)
+#endif
+#ifdef HAVE_task_throttled
+#define VB_THROTTLED_FACTS(group)	VB_MEMBER(group, task_struct, throttled),
+#else
+#define VB_THROTTLED_FACTS(group)
+#endif
+#define VB_SCHED_TASK_FACTS(group)	\
+	VB_CUSTOM_SLICE_FACTS(group) VB_THROTTLED_FACTS(group)
+
 #endif /* _VB_COMPAT_SCHED_TASK_H */

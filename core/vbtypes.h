@@ -13,6 +13,8 @@ typedef __u64 u64;
 typedef __u32 u32;
 typedef __u16 u16;
 typedef __s64 s64;
+typedef __u8 u8;
+typedef __s8 s8;
 
 #define READ_ONCE(x)	(*(const volatile __typeof__(x) *)&(x))
 #define WRITE_ONCE(x, v)	(*(volatile __typeof__(x) *)&(x) = (v))

@@ -113,9 +113,24 @@ DECLARE_PER_CPU(struct vbg_cpu, vbg_cpus);
 
 struct vbg_irq;
 
+/* ---- does the running kernel fit? (vbg_facts.c) ---- */
+
+/* What can be missing: the rest works without. */
+enum vbg_feature {
+	VBG_F_LOAD,		/* this cannot */
+	VBG_F_SERVE,		/* calling handlers of interrupts */
+	VBG_F_REDIRECT,
+	VBG_F_TASK,		/* processes that interrupts wake */
+	VBG_NR_FEATURES,
+};
+
+int vbg_facts_check(void);
+int vbg_facts_count(void);
+const char *vbg_facts_differ(enum vbg_feature f);
+
 int vbg_load_init(void);
 void vbg_load_exit(void);
-bool vbg_load_has_redirect(void);
+bool vbg_load_has(enum vbg_feature f, const char **missing);
 bool vbg_leaves_soon(const struct vbg_cpu *c, u64 now);
 void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns, bool work);
 u64 vbg_stolen_ns(int cpu);

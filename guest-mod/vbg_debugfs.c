@@ -205,6 +205,7 @@ DEFINE_SHOW_ATTRIBUTE(irqs);
 
 static int features_show(struct seq_file *m, void *unused)
 {
+	const char *missing;
 	enum vbg_mode mode;
 
 	seq_puts(m, VB_DEBUGFS_HEAD);
@@ -222,11 +223,27 @@ static int features_show(struct seq_file *m, void *unused)
 		seq_puts(m, "steal off (host offers no steal time)\n");
 	mode = vbg_mode();
 	seq_printf(m, "affinity %s\n", mode == VBG_MODE_NONE ? "off" : "on");
-	seq_printf(m, "redirect %s\n", mode == VBG_MODE_REDIRECT ? "on" :
-		   !vbg_load_has_redirect() ? "off (a tracepoint is missing)" :
-		   vbg_redirect_offered() ? "off (remap)" :
-		   "off (not offered by the host)");
-	seq_printf(m, "borrow %s\n", mode == VBG_MODE_BORROW ? "on" : "off");
+	if (!vbg_load_has(VBG_F_REDIRECT, &missing))
+		seq_printf(m, "redirect off (%s)\n", missing);
+	else
+		seq_printf(m, "redirect %s\n",
+			   mode == VBG_MODE_REDIRECT ? "on" :
+			   vbg_redirect_offered() ? "off (remap)" :
+			   "off (not offered by the host)");
+	if (!vbg_load_has(VBG_F_SERVE, &missing))
+		seq_printf(m, "borrow off (%s)\n", missing);
+	else
+		seq_printf(m, "borrow %s\n",
+			   mode == VBG_MODE_BORROW ? "on" : "off");
+	if (!vbg_load_has(VBG_F_TASK, &missing))
+		seq_printf(m, "task off (%s)\n", missing);
+	else
+		seq_puts(m, "task on\n");
+	if (vbg_facts_count() < 0)
+		seq_printf(m, "btf_check off (no BTF: error %d)\n",
+			   vbg_facts_count());
+	else
+		seq_printf(m, "btf_check on (%d facts)\n", vbg_facts_count());
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(features);

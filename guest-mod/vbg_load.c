@@ -344,7 +344,7 @@ static void vbg_cpu_idle(void *data, unsigned int state, unsigned int cpu)
 static struct {
 	const char *name;
 	void *probe;
-	bool redirect;		/* only redirection needs it */
+	enum vbg_feature feature;	/* that needs it */
 	struct tracepoint *tp;
 	bool registered;
 } vbg_tps[] = {
@@ -355,12 +355,12 @@ static struct {
 	{ "local_timer_entry", vbg_timer_entry },
 	{ "local_timer_exit", vbg_timer_exit },
 	{ "cpu_idle", vbg_cpu_idle },
-	{ "sched_wakeup", vbg_task_wakeup },
-	{ "sched_switch", vbg_task_switch },
-	{ "x86_platform_ipi_entry", vbg_redirect_irq_entry, true },
-	{ "x86_platform_ipi_exit", vbg_redirect_irq_exit, true },
-	{ "vector_config", vbg_redirect_config, true },
-	{ "vector_clear", vbg_redirect_clear, true },
+	{ "sched_wakeup", vbg_task_wakeup, VBG_F_TASK },
+	{ "sched_switch", vbg_task_switch, VBG_F_TASK },
+	{ "x86_platform_ipi_entry", vbg_redirect_irq_entry, VBG_F_REDIRECT },
+	{ "x86_platform_ipi_exit", vbg_redirect_irq_exit, VBG_F_REDIRECT },
+	{ "vector_config", vbg_redirect_config, VBG_F_REDIRECT },
+	{ "vector_clear", vbg_redirect_clear, VBG_F_REDIRECT },
 };
 
 static void __maybe_unused vbg_canaries(void)
@@ -389,6 +389,21 @@ static void vbg_find_tp(struct tracepoint *tp, void *unused)
 			vbg_tps[n].tp = tp;
 }
 
+/* Return: 0, or a negative errno: not registered. */
+static int vbg_tp_register(int n)
+{
+	int err = -ENOENT;
+
+	if (vbg_tps[n].tp)
+		err = tracepoint_probe_register(vbg_tps[n].tp,
+						vbg_tps[n].probe, NULL);
+	if (err)
+		pr_warn("tracepoint %s: %s: error %d\n", vbg_tps[n].name,
+			vbg_tps[n].tp ? "not registered" : "missing", err);
+	vbg_tps[n].registered = !err;
+	return err;
+}
+
 /**
  * vbg_load_init() - start measuring and deciding
  * Context: process.
@@ -401,24 +416,11 @@ int vbg_load_init(void)
 	vbg_critical_init();
 	for_each_kernel_tracepoint(vbg_find_tp, NULL);
 	for (n = 0; n < ARRAY_SIZE(vbg_tps); n++) {
-		if (!vbg_tps[n].tp && vbg_tps[n].redirect) {
-			pr_warn("tracepoint %s is missing: no redirection\n",
-				vbg_tps[n].name);
+		if (vbg_facts_differ(vbg_tps[n].feature))
 			continue;
-		}
-		if (!vbg_tps[n].tp) {
-			pr_err("tracepoint %s is missing\n", vbg_tps[n].name);
-			err = -ENOENT;
+		err = vbg_tp_register(n);
+		if (err && vbg_tps[n].feature == VBG_F_LOAD)
 			goto err_unregister;
-		}
-		err = tracepoint_probe_register(vbg_tps[n].tp,
-						vbg_tps[n].probe, NULL);
-		if (err) {
-			pr_err("tracepoint %s: error %d\n", vbg_tps[n].name,
-			       err);
-			goto err_unregister;
-		}
-		vbg_tps[n].registered = true;
 	}
 	return 0;
 
@@ -427,15 +429,24 @@ err_unregister:
 	return err;
 }
 
-/* Is all there that redirection needs? */
-bool vbg_load_has_redirect(void)
+/**
+ * vbg_load_has() - is all there that a feature needs of the kernel?
+ * @f: feature
+ * @missing: what is not
+ * Context: any, after vbg_load_init().
+ */
+bool vbg_load_has(enum vbg_feature f, const char **missing)
 {
 	int n;
 
-	for (n = 0; n < ARRAY_SIZE(vbg_tps); n++)
-		if (!vbg_tps[n].registered)
-			return false;
-	return true;
+	*missing = vbg_facts_differ(f);
+	for (n = 0; !*missing && n < ARRAY_SIZE(vbg_tps); n++)
+		if (vbg_tps[n].feature == f && !vbg_tps[n].registered)
+			*missing = vbg_tps[n].name;
+	/* A redirected interrupt has to be served. */
+	if (!*missing && f == VBG_F_REDIRECT)
+		*missing = vbg_facts_differ(VBG_F_SERVE);
+	return !*missing;
 }
 
 /* Nobody is in a probe any more when this returns. Context: process. */

@@ -75,20 +75,24 @@ bool vbg_observe;
 VB_BOOL_PARAM(observe, vbg_observe, 0644);
 MODULE_PARM_DESC(observe, "0 or 1 (default 0): decide, count and trace, but move nothing");
 
+/* What this kernel allows; known when the probes are on. */
+static bool vbg_can_redirect, vbg_can_serve;
+
 /* Context: any. */
 enum vbg_mode vbg_mode(void)
 {
+	enum vbg_mode borrow = vbg_can_serve ? VBG_MODE_BORROW : VBG_MODE_NONE;
+	bool redirect = vbg_can_redirect && vbg_redirect_offered();
+
 	if (READ_ONCE(vbg_observe))
 		return VBG_MODE_NONE;
 	switch (READ_ONCE(vbg_remap)) {
 	case VBG_REMAP_REDIRECT:
-		return vbg_redirect_offered() ? VBG_MODE_REDIRECT :
-						VBG_MODE_NONE;
+		return redirect ? VBG_MODE_REDIRECT : VBG_MODE_NONE;
 	case VBG_REMAP_AUTO:
-		return vbg_redirect_offered() ? VBG_MODE_REDIRECT :
-						VBG_MODE_BORROW;
+		return redirect ? VBG_MODE_REDIRECT : borrow;
 	case VBG_REMAP_BORROW:
-		return VBG_MODE_BORROW;
+		return borrow;
 	case VBG_REMAP_AFFINITY:
 		return VBG_MODE_AFFINITY;
 	default:
@@ -167,6 +171,17 @@ static int vbg_cpu_offline(unsigned int cpu)
 	return 0;
 }
 
+/* Return: there is all that it needs. */
+static bool __init vbg_feature_said(enum vbg_feature f, const char *what)
+{
+	const char *missing;
+	bool has = vbg_load_has(f, &missing);
+
+	if (!has)
+		pr_warn("%s: off (%s)\n", what, missing);
+	return has;
+}
+
 static int __init vbg_init(void)
 {
 	int err;
@@ -175,6 +190,9 @@ static int __init vbg_init(void)
 		pr_err("not a KVM guest: nothing to do here\n");
 		return -ENODEV;
 	}
+	err = vbg_facts_check();
+	if (err)
+		return err;
 	vbg_redirect_init();
 	vbg_borrow_init();
 	err = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "vbalance/guest:online",
@@ -191,6 +209,9 @@ static int __init vbg_init(void)
 	err = vbg_load_init();
 	if (err)
 		goto err_irqs;
+	vbg_can_serve = vbg_feature_said(VBG_F_SERVE, "redirection, borrowing");
+	vbg_can_redirect = vbg_feature_said(VBG_F_REDIRECT, "redirection");
+	vbg_feature_said(VBG_F_TASK, "hints of processes");
 	vbg_redirect_start();
 	vbg_maintain_start();
 	err = vbg_page_pm_init();

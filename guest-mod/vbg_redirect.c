@@ -546,7 +546,10 @@ void vbg_redirect_sweep(void)
 /* The probes are there: keys may be published. */
 void vbg_redirect_start(void)
 {
-	WRITE_ONCE(vbg_redirect_ready, vbg_load_has_redirect());
+	const char *missing;
+
+	WRITE_ONCE(vbg_redirect_ready,
+		   vbg_load_has(VBG_F_REDIRECT, &missing));
 }
 
 /**

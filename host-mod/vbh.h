@@ -93,6 +93,7 @@ bool vbh_lift_may(struct task_struct *p);
 int vbh_lift(struct vbh_lift *l, struct task_struct *p);
 bool vbh_unlift(struct vbh_lift *l);
 void vbh_lift_init(const struct task_struct *lifter);
+int vbh_lift_sees_changes(const char **missing);
 void vbh_lift_exit(void);
 
 /* ---- boosts (vbh_boost.c) ---- */
@@ -228,7 +229,9 @@ enum vbh_feature {
 	VBH_F_REGISTRATION,
 	VBH_F_REDIRECT,
 	VBH_F_BOOST,
+	VBH_F_CHANGES,
 	VBH_F_RINGS,
+	VBH_F_CHECK,
 	VBH_NR_FEATURES,
 };
 
@@ -242,8 +245,16 @@ struct vbh_feature_state {
 extern struct vbh_feature_state vbh_features[VBH_NR_FEATURES];
 extern bool vbh_kvm_present;
 
+void vbh_feature_set(enum vbh_feature f, int err, const char *detail);
 int vbh_hooks_init(void);
 void vbh_hooks_exit(void);
+
+/* ---- does the running kernel fit? (vbh_facts.c) ---- */
+
+void vbh_facts_check_kernel(void);
+void vbh_facts_check_kvm(void);
+void vbh_facts_check_vhost(void);
+const char *vbh_facts_differ(enum vbh_feature f);
 
 /* ---- run states (vbh_state.c) ---- */
 

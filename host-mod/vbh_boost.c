@@ -112,7 +112,7 @@ void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 {
 	struct vbh_boost *b = &v->boost;
 
-	if (vbh_observe || !READ_ONCE(vbh_boost_param) ||
+	if (vbh_features[VBH_F_BOOST].err || !READ_ONCE(vbh_boost_param) ||
 	    READ_ONCE(b->state) != VBH_BOOST_IDLE)
 		return;
 	if (ktime_get_mono_fast_ns() < READ_ONCE(b->not_before)) {
@@ -402,7 +402,6 @@ static int vbh_boost_thread(void *unused)
 	u64 first;
 
 	sched_set_fifo(current);
-	vbh_lift_init(current);
 	while (!kthread_should_stop()) {
 		WRITE_ONCE(vbh_boost_look, false);
 		smp_mb();	/* before the list and .over are read */
@@ -442,6 +441,7 @@ int vbh_boost_init(void)
 	if (IS_ERR(t))
 		return PTR_ERR(t);
 	vbh_booster = t;
+	vbh_lift_init(t);
 	return 0;
 }
 

@@ -36,13 +36,17 @@ struct vbh_feature_state vbh_features[VBH_NR_FEATURES] = {
 		"interrupts of preempted vCPUs are redirected", -ENXIO },
 	[VBH_F_BOOST] = { "boost",
 		"vCPUs that interrupts wait for are boosted", -ENXIO },
+	[VBH_F_CHANGES] = { "boost_changes",
+		"what others change of a boosted thread is kept", -ENXIO },
 	[VBH_F_RINGS] = { "rings",
 		"rings tell when a vCPU is done with an interrupt", -ENXIO },
+	[VBH_F_CHECK] = { "btf_check",
+		"the kernel was found to be as this was built for", -ENXIO },
 };
 
 bool vbh_kvm_present;
 
-static void vbh_feature_set(enum vbh_feature f, int err, const char *detail)
+void vbh_feature_set(enum vbh_feature f, int err, const char *detail)
 {
 	vbh_features[f].err = err;
 	vbh_features[f].detail = detail;
@@ -282,6 +286,11 @@ static int vbh_run_state_add(void)
 	const char *missing, *how = "ftrace";
 	int err = -ENODEV;
 
+	missing = vbh_facts_differ(VBH_F_RUN_STATE);
+	if (missing) {
+		vbh_feature_set(VBH_F_RUN_STATE, -ENOEXEC, missing);
+		return -ENOEXEC;
+	}
 	if (vbh_hook != VBH_HOOK_KPROBE) {
 		err = vbh_ftrace_add_to(VBH_NR_NEEDED, &missing);
 		if (err)
@@ -301,13 +310,37 @@ static int vbh_run_state_add(void)
 	return err;
 }
 
+static void vbh_boost_on(const char *how)
+{
+	const char *missing = vbh_facts_differ(VBH_F_BOOST);
+	int err = missing ? -ENOEXEC : 0;
+
+	vbh_feature_set(VBH_F_BOOST, err, missing ?: how);
+	err = vbh_lift_sees_changes(&missing);
+	vbh_feature_set(VBH_F_CHANGES, err, err ? missing : "kretprobes");
+}
+
+static void vbh_registration_on(void)
+{
+	const char *missing = vbh_facts_differ(VBH_F_REGISTRATION);
+
+	if (missing)
+		vbh_feature_set(VBH_F_REGISTRATION, -ENOEXEC, missing);
+	else
+		vbh_feature_set(VBH_F_REGISTRATION, vbh_kretprobe_add(),
+				"kretprobe on kvm_emulate_hypercall");
+}
+
 /* By the mechanism that the needed ones use. */
 static void vbh_deliver_add(void)
 {
 	const char *missing, *how = "ftrace";
-	int err;
+	int err = -ENOEXEC;
 
-	if (vbh_ops_on) {
+	missing = vbh_facts_differ(VBH_F_REDIRECT);
+	if (missing) {
+		/* Not hooked. */
+	} else if (vbh_ops_on) {
 		err = vbh_ftrace_add_to(VBH_NR_H, &missing);
 	} else {
 		how = "kprobe";
@@ -318,16 +351,20 @@ static void vbh_deliver_add(void)
 	else
 		vbh_feature_set(VBH_F_REDIRECT, -EPERM, "redirect=0");
 	/* Without the hook: no fast path, and only guests that say it. */
-	vbh_feature_set(VBH_F_BOOST, 0, err ? "hints of guests only" :
-			"hints of guests, interrupts");
+	vbh_boost_on(err ? "hints of guests only" :
+		     "hints of guests, interrupts");
 }
 
 /* vhost_net.ko comes and goes; without it there is nothing to be known. */
 static void vbh_rings_try(void)
 {
 	const char *missing;
-	int err = vbh_rings_add(&missing);
+	int err = -ENOEXEC;
 
+	vbh_facts_check_vhost();
+	missing = vbh_facts_differ(VBH_F_RINGS);
+	if (!missing)
+		err = vbh_rings_add(&missing);
 	vbh_feature_set(VBH_F_RINGS, err,
 			!err ? "vhost-net's, set up from now on" :
 			err == -ENOENT ? "vhost_net is not loaded" : missing);
@@ -336,7 +373,8 @@ static void vbh_rings_try(void)
 /* Nothing that the log has to warn of. */
 static bool vbh_is_just_absent(int f)
 {
-	return f == VBH_F_RINGS && vbh_features[f].err == -ENOENT;
+	return (f == VBH_F_RINGS && vbh_features[f].err == -ENOENT) ||
+	       f == VBH_F_CHECK;
 }
 
 static void vbh_hooks_off(const char *why)
@@ -357,8 +395,11 @@ static int vbh_hooks_on(void)
 {
 	int err, f;
 
+	vbh_facts_check_kvm();
 	err = vbh_run_state_add();
 	if (err) {
+		for (f = VBH_F_RUN_STATE + 1; f < VBH_F_CHECK; f++)
+			vbh_feature_set(f, -ENXIO, "run_state is off");
 		pr_err("no hook on KVM: %s: error %d\n",
 		       vbh_features[VBH_F_RUN_STATE].detail, err);
 		return err;
@@ -367,14 +408,13 @@ static int vbh_hooks_on(void)
 		vbh_feature_set(VBH_F_REGISTRATION, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_REDIRECT, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_BOOST, -EPERM, "observe=1");
+		vbh_feature_set(VBH_F_CHANGES, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_RINGS, -EPERM, "observe=1");
 	} else {
 		/* Before the first guest asks what there is. */
 		vbh_deliver_add();
 		vbh_rings_try();
-		err = vbh_kretprobe_add();
-		vbh_feature_set(VBH_F_REGISTRATION, err,
-				"kretprobe on kvm_emulate_hypercall");
+		vbh_registration_on();
 	}
 	for (f = 0; f < VBH_NR_FEATURES; f++)
 		if (vbh_features[f].err && !vbh_is_just_absent(f))

@@ -150,7 +150,7 @@ static struct kretprobe vbh_changes[] = {
 	},
 };
 
-static bool vbh_changes_on[ARRAY_SIZE(vbh_changes)];
+static int vbh_changes_err[ARRAY_SIZE(vbh_changes)];
 
 /* ---- lifting ---- */
 
@@ -329,16 +329,30 @@ bool vbh_unlift(struct vbh_lift *l)
  */
 void vbh_lift_init(const struct task_struct *lifter)
 {
-	int n, err;
+	int n;
 
 	vbh_lifter = lifter;
+	for (n = 0; n < ARRAY_SIZE(vbh_changes); n++)
+		vbh_changes_err[n] = vbh_facts_differ(VBH_F_CHANGES) ? -ENOEXEC :
+			register_kretprobe(&vbh_changes[n]);
+}
+
+/**
+ * vbh_lift_sees_changes() - are both probes on?
+ * @missing: what keeps one from it
+ * Context: after vbh_lift_init(). Return: 0 or a negative errno.
+ */
+int vbh_lift_sees_changes(const char **missing)
+{
+	int n;
+
 	for (n = 0; n < ARRAY_SIZE(vbh_changes); n++) {
-		err = register_kretprobe(&vbh_changes[n]);
-		vbh_changes_on[n] = !err;
-		if (err)
-			pr_warn("no probe on %s (error %d): a change of a boosted thread's scheduling can be lost\n",
-				vbh_changes[n].kp.symbol_name, err);
+		*missing = vbh_facts_differ(VBH_F_CHANGES) ?:
+			   vbh_changes[n].kp.symbol_name;
+		if (vbh_changes_err[n])
+			return vbh_changes_err[n];
 	}
+	return 0;
 }
 
 /* Nothing is lifted any more. */
@@ -347,6 +361,6 @@ void vbh_lift_exit(void)
 	int n;
 
 	for (n = 0; n < ARRAY_SIZE(vbh_changes); n++)
-		if (vbh_changes_on[n])
+		if (!vbh_changes_err[n])
 			unregister_kretprobe(&vbh_changes[n]);
 }

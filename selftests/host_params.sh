@@ -94,6 +94,8 @@ else
 	check "says what it waits for" grep -q "^run_state off (kvm is not loaded" $HOST/features
 	modprobe $vendor
 	check "hooks come with kvm" grep -q "^run_state on" $HOST/features
+	[ ! -e /sys/kernel/btf/kvm ] ||
+		check "and it is what the module was built for" grep -q "^btf_check on" $HOST/features
 fi
 check "unloaded" unload vbalance_host
 check "debugfs folder is gone" [ ! -e $DEBUG ]

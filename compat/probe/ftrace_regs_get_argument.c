@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
+// found: hooks read arguments by it
+// missing: hooks read arguments from ftrace_regs
 #include <linux/ftrace.h>
 
 unsigned long vb_probe(struct ftrace_regs *fregs);

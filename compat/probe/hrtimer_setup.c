@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
+// found: timers are set up by it
+// missing: timers are set up by hrtimer_init()
 #include <linux/hrtimer.h>
 
 void vb_probe(struct hrtimer *t,

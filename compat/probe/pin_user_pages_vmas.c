@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
+// found: pages are pinned by the call of 6.1 to 6.4
+// missing: pages are pinned by the call since 6.5
 #include <linux/mm.h>
 
 long vb_probe(struct page **page);

@@ -49,6 +49,12 @@ def _deb(o: argparse.Namespace) -> int:
     return 0
 
 
+def _add_jobs(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--jobs", type=options.positive, metavar="N",
+                   help="boots side by side (default: one for each CPU, as "
+                        "far as there are 5 GB of memory for each)")
+
+
 def _doctor(o: argparse.Namespace) -> int:
     from . import doctor
     return doctor.run(o)
@@ -57,6 +63,11 @@ def _doctor(o: argparse.Namespace) -> int:
 def _test(o: argparse.Namespace) -> int:
     from . import suite
     return suite.run(o)
+
+
+def _matrix(o: argparse.Namespace) -> int:
+    from . import matrix
+    return matrix.run(o)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -105,10 +116,15 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--long", action="store_true",
                    help="also the boots that are marked long")
     options.add_env_option(c, "environment of the boots' tests")
-    c.add_argument("--jobs", type=options.positive, metavar="N",
-                   help="boots side by side (default: one for each CPU, as "
-                        "far as there are 5 GB of memory for each)")
+    _add_jobs(c)
     c.set_defaults(func=_test)
+
+    c = sub.add_parser("matrix", help="lab tests on pairs of kernels")
+    c.add_argument("--filter", metavar="RE", default="",
+                   help="only those whose \"HOST/GUEST BOOT\" matches")
+    c.add_argument("--list", action="store_true", help="only list them")
+    _add_jobs(c)
+    c.set_defaults(func=_matrix)
     return p
 
 

@@ -20,9 +20,10 @@ from .util import die_with_parent
 # the crypto code's self-tests alone take a second of an emulated guest's boot.
 # The emulated TSC is one clock for all CPUs, but on a loaded machine the
 # clocksource watchdog compares it too late with the HPET, calls it unstable,
-# and KVM then gives its guests a TSC that jumps.
-L1_ARGS = "kvm-amd.nested=0 tsc=reliable"
-KERNEL_ARGS = ("loglevel=5 panic=-1 oops=panic printk.devkmsg=on "
+# and KVM then gives its guests a TSC that jumps. Those of 7.2 do the same with
+# their own.
+L1_ARGS = "kvm-amd.nested=0"
+KERNEL_ARGS = ("loglevel=5 panic=-1 oops=panic printk.devkmsg=on tsc=reliable "
                "random.trust_cpu=on mitigations=off cryptomgr.notests "
                "initcall_blacklist=crypto_kdf108_init,jent_mod_init,"
                "init_encrypted")

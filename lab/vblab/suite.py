@@ -193,6 +193,11 @@ def _available_mb() -> int:
     return int(m[1]) // 1024 if m else 0
 
 
+def jobs(asked: int | None) -> int:
+    return asked or default_jobs(len(os.sched_getaffinity(0)),
+                                 _available_mb())
+
+
 @dataclass
 class _Running:
     boot: Boot
@@ -229,12 +234,12 @@ def _finish(run: _Running) -> list[Result]:
     return boot_results(run.boot, output, code, reason)
 
 
-def _run_boots(boots: list[Boot], jobs: int, taken: Callable[[], int],
-               out: Path, tally: Tally) -> None:
-    """Up to @jobs side by side, with what else runs; results in the order in
+def run_boots(boots: list[Boot], side: int, taken: Callable[[], int],
+              out: Path, tally: Tally) -> None:
+    """Up to @side side by side, with what else runs; results in the order in
     which they end."""
     from .cli import parser
-    if len(boots) > 1 and jobs > 1:
+    if len(boots) > 1 and side > 1:
         # What they share is made once, before they all wait for it.
         session.prepare(parser().parse_args(_run_words(boots[0], out)[:1]
                                             + boots[0].args))
@@ -242,7 +247,7 @@ def _run_boots(boots: list[Boot], jobs: int, taken: Callable[[], int],
     running: list[_Running] = []
     try:
         while waiting or running:
-            while waiting and len(running) < jobs - taken():
+            while waiting and len(running) < side - taken():
                 n, boot = waiting.pop(0)
                 print(f"== boot {boot.name} {shlex.join(boot.args)}",
                       flush=True)
@@ -358,41 +363,53 @@ def run(o: argparse.Namespace) -> int:
         b.args += [word for name, value in o.env
                    for word in ("--env", f"{name}={value}")]
     tally = Tally()
-    start = time.monotonic()
-    interrupted = False
-    out = session.make_out(None)
-    try:
-        with temp_dir(paths.tmp(), "test-") as work:
+
+    def work(out: Path) -> None:
+        with temp_dir(paths.tmp(), "test-") as folder:
             # What is asked for by name is wanted whole.
             make_tests = functools.partial(_make_tests,
                                            long=o.long or bool(o.filter))
             # These first: what is beside makes the package root meanwhile.
-            plain = {**{folder: _python_tests for folder in python},
+            plain = {**{name: _python_tests for name in python},
                      **{name: make_tests for name in make}}
-            jobs = o.jobs or default_jobs(len(os.sched_getaffinity(0)),
-                                          _available_mb())
-            places = threading.Semaphore(jobs)
-            beside = {name: _Beside(name, work, tests, places)
+            side = jobs(o.jobs)
+            places = threading.Semaphore(side)
+            beside = {name: _Beside(name, folder, tests, places)
                       for name, tests in plain.items() if name in SLOW}
             for thread in beside.values():
                 thread.start()
             for name in [n for n in plain if n not in beside]:
                 print(f"== {name}", flush=True)
-                tally.add(plain[name](name, work))
-            _run_boots(boots, jobs,
-                       lambda: sum(t.is_alive() for t in beside.values()),
-                       out, tally)
+                tally.add(plain[name](name, folder))
+            run_boots(boots, side,
+                      lambda: sum(t.is_alive() for t in beside.values()),
+                      out, tally)
             for name, thread in beside.items():
                 print(f"== {name}", flush=True)
                 tally.add(thread.results())
+
+    def last_words() -> None:
+        if left_out:
+            print(f"left out: {', '.join(left_out)} (make test-long)")
+
+    return report(work, tally, last_words)
+
+
+def report(work: Callable[[Path], None], tally: Tally,
+           last_words: Callable[[], None]) -> int:
+    """Do the work, say what came out. Return: lab/lab's exit status."""
+    start = time.monotonic()
+    interrupted = False
+    out = session.make_out(None)
+    try:
+        work(out)
     except Interrupted:
         interrupted = True
     print(f"{time.monotonic() - start:.0f} s; logs in {out}")
     for r in tally.results:
         if r.state == FAILED:
             print(f"FAILED {r.name}" + (f" ({r.note})" if r.note else ""))
-    if left_out:
-        print(f"left out: {', '.join(left_out)} (make test-long)")
+    last_words()
     if interrupted:
         print("interrupted")
     print(tally.summary(), flush=True)

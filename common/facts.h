@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The running kernel's BTF (/sys/kernel/btf), compared with what a module takes
+ * for granted. What else guards it: the kernel's own check of symbol versions
+ * covers only what the module links to, and Debian has none since 6.18; that of
+ * the release says nothing about a kernel that was built again, or patched,
+ * under the same name.
+ *
+ * Included by one file of each module.
+ */
+#ifndef _VB_COMMON_FACTS_H
+#define _VB_COMMON_FACTS_H
+
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "../core/facts.h"
+
+struct vb_btf_file {
+	struct vb_btf btf;
+	void *data;
+	u32 *index;
+};
+
+static void vb_btf_file_close(struct vb_btf_file *f)
+{
+	kvfree(f->index);
+	kvfree(f->data);
+	*f = (struct vb_btf_file){ };
+}
+
+/* Far more than any kernel's. */
+#define VB_BTF_MAX	(256 << 20)
+
+/*
+ * Not kernel_read_file(): security modules ask what such a file is for, and
+ * have no answer for this one. Return: bytes, or a negative errno.
+ */
+static ssize_t vb_btf_read(const char *path, void **data)
+{
+	struct file *file = filp_open(path, O_RDONLY, 0);
+	ssize_t n = -ENOMEM;
+	loff_t size, at = 0;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	size = i_size_read(file_inode(file));
+	if (size > 0 && size < VB_BTF_MAX)
+		*data = kvmalloc(size, GFP_KERNEL);
+	while (*data && at < size) {
+		n = kernel_read(file, *data + at, size - at, &at);
+		if (n <= 0)
+			break;
+	}
+	filp_close(file, NULL);
+	return n > 0 ? at : n ?: -EIO;
+}
+
+/* @base: of the kernel; NULL: this is it. Return: 0 or a negative errno. */
+static int vb_btf_file_open(struct vb_btf_file *f, const char *name,
+			    const struct vb_btf *base)
+{
+	char path[64];
+	ssize_t size;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "/sys/kernel/btf/%s", name);
+	*f = (struct vb_btf_file){ };
+	size = vb_btf_read(path, &f->data);
+	if (size > 0)
+		f->index = kvmalloc_array(vb_btf_index_max(size) + 1,
+					  sizeof(u32), GFP_KERNEL);
+	if (size < 0)
+		err = size;
+	else if (!f->index)
+		err = -ENOMEM;
+	else if (vb_btf_open(&f->btf, f->data, size, base, f->index))
+		err = -EBADMSG;
+	if (err)
+		vb_btf_file_close(f);
+	return err;
+}
+
+/* Facts of one module of the kernel's (or NULL), and of the kernel itself. */
+static int vb_facts_find(const char *module, const struct vb_fact *facts,
+			 struct vb_finding *r, int nr, bool *has_module)
+{
+	struct vb_btf_file kernel, mod;
+	int err;
+
+	*has_module = false;
+	err = vb_btf_file_open(&kernel, "vmlinux", NULL);
+	if (err)
+		return err;
+	if (module && !vb_btf_file_open(&mod, module, &kernel.btf)) {
+		*has_module = true;
+		vb_facts_look(&mod.btf, facts, r, nr);
+		vb_btf_file_close(&mod);
+	}
+	vb_facts_look(&kernel.btf, facts, r, nr);
+	vb_btf_file_close(&kernel);
+	return 0;
+}
+
+static void vb_fact_complain(const struct vb_fact *f,
+			     const struct vb_finding *r)
+{
+	char expected[sizeof(r->found)];
+
+	vb_fact_expected(f, expected, sizeof(expected));
+	pr_warn("built for another kernel: %s is %s here, built for %s\n",
+		f->what, r->state == VB_FACT_ABSENT ? "not there" : r->found,
+		expected);
+}
+
+/**
+ * vb_facts_check() - does the running kernel fit?
+ * @module: whose types and functions most of them are; NULL: the kernel's own
+ * @facts: what was true when this was built
+ * @nr: how many
+ * @differs: for each group the fact that is not so, or what it was
+ *
+ * What differs is said in the log. /sys is looked for where the caller's
+ * process has its root. Where the module is built in, or has no
+ * description of its own, what is not found has not been compared.
+ * Context: process, sleeps; the module is there.
+ * Return: number of facts that were compared, or a negative errno: none.
+ */
+static int vb_facts_check(const char *module, const struct vb_fact *facts,
+			  int nr, const char **differs)
+{
+	struct vb_finding *r = kcalloc(nr, sizeof(*r), GFP_KERNEL);
+	bool has_module;
+	int n, err, compared = 0;
+
+	if (!r)
+		return -ENOMEM;
+	err = vb_facts_find(module, facts, r, nr, &has_module);
+	for (n = 0; !err && n < nr; n++) {
+		if (r[n].state == VB_FACT_ABSENT && module && !has_module)
+			continue;
+		compared++;
+		if (r[n].state == VB_FACT_SAME)
+			continue;
+		vb_fact_complain(&facts[n], &r[n]);
+		differs[facts[n].group] = facts[n].what;
+	}
+	kfree(r);
+	return err ?: compared;
+}
+
+#endif /* _VB_COMMON_FACTS_H */

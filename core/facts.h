@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a module takes for granted of a kernel that it links to nothing of:
+ * compared with what the running kernel says of itself (core/btf.h).
+ *
+ * Pure logic, no kernel calls.
+ */
+#ifndef _VB_CORE_FACTS_H
+#define _VB_CORE_FACTS_H
+
+#include "btf.h"
+
+enum vb_fact_kind {
+	VB_FACT_MEMBER,
+	VB_FACT_SIZE,		/* of a struct */
+	VB_FACT_FUNC,
+	VB_FACT_TRACE,		/* a tracepoint's callback */
+	VB_FACT_ENUM,		/* a constant */
+};
+
+struct vb_fact {
+	/* "kvm_vcpu.arch.cr0", "kvm_lapic_irq", "set_user_nice" */
+	const char *what;
+	enum vb_fact_kind kind;
+	int group;		/* of whoever asks */
+	u32 offset, size;	/* bytes; a constant's value is in offset */
+	const char *proto;	/* vb_btf_proto(), or its beginning */
+};
+
+#define VB_MEMBER(group, type, member)				\
+	{ #type "." #member, VB_FACT_MEMBER, group,		\
+	  offsetof(struct type, member), sizeof_field(struct type, member), \
+	  NULL }
+#define VB_SIZE(group, type)					\
+	{ #type, VB_FACT_SIZE, group, 0, sizeof(struct type), NULL }
+#define VB_FUNC(group, name, proto)				\
+	{ #name, VB_FACT_FUNC, group, 0, 0, proto }
+#define VB_TRACE(group, name, proto)				\
+	{ #name, VB_FACT_TRACE, group, 0, 0, proto }
+#define VB_ENUM(group, name, value)				\
+	{ #name, VB_FACT_ENUM, group, value, 0, NULL }
+
+enum vb_fact_state {
+	VB_FACT_ABSENT,		/* nothing of that name */
+	VB_FACT_SAME,
+	VB_FACT_DIFFERS,
+};
+
+struct vb_finding {
+	enum vb_fact_state state;
+	bool done;		/* found in a blob that was looked at before */
+	char found[120];	/* what is there instead */
+};
+
+static inline void vb_fact_write(char *s, size_t room, u64 offset, u64 size)
+{
+	snprintf(s, room, "offset %llu, size %llu", (unsigned long long)offset,
+		 (unsigned long long)size);
+}
+
+/* What the fact says, in the words of vb_finding.found. */
+static inline void vb_fact_expected(const struct vb_fact *f, char *s,
+				    size_t room)
+{
+	if (f->proto)
+		snprintf(s, room, "%s", f->proto);
+	else
+		vb_fact_write(s, room, f->offset, f->size);
+}
+
+static inline void vb_fact_note(bool same, struct vb_finding *r)
+{
+	/* Several of one name: none may differ. */
+	if (!same)
+		r->state = VB_FACT_DIFFERS;
+	else if (r->state == VB_FACT_ABSENT)
+		r->state = VB_FACT_SAME;
+}
+
+static inline void vb_fact_note_place(const struct vb_fact *f, u64 bit,
+				      u64 size, struct vb_finding *r)
+{
+	bool same = bit == (u64)f->offset * 8 && size == f->size;
+
+	if (!same)
+		vb_fact_write(r->found, sizeof(r->found), bit / 8, size);
+	vb_fact_note(same, r);
+}
+
+static inline void vb_fact_see_struct(const struct vb_btf *b,
+				      const struct btf_type *t,
+				      const struct vb_fact *f,
+				      struct vb_finding *r)
+{
+	size_t len = strcspn(f->what, ".");
+	struct vb_btf_place p;
+
+	if (!vb_btf_is_name(vb_btf_string(b, t->name_off), f->what, len))
+		return;
+	if (!f->what[len]) {
+		vb_fact_note_place(f, 0, t->size, r);
+	} else if (vb_btf_member(b, t, f->what + len + 1, &p)) {
+		vb_fact_note_place(f, p.bit, p.bitfield ? 0 :
+				   vb_btf_size(b, p.type), r);
+	} else {
+		snprintf(r->found, sizeof(r->found), "no such member");
+		vb_fact_note(false, r);
+	}
+}
+
+static inline void vb_fact_see_func(const struct vb_btf *b,
+				    const struct btf_type *t,
+				    const struct vb_fact *f,
+				    struct vb_finding *r)
+{
+	const char *name = vb_btf_string(b, t->name_off);
+	static const char prefix[] = "btf_trace_";
+	const struct btf_type *proto;
+	char s[sizeof(r->found)];
+	bool same;
+
+	if (f->kind == VB_FACT_TRACE) {
+		if (strncmp(name, prefix, sizeof(prefix) - 1))
+			return;
+		name += sizeof(prefix) - 1;
+	}
+	if (strcmp(name, f->what))
+		return;
+	proto = vb_btf_resolve(b, t->type);
+	if (vb_btf_kind(proto) == BTF_KIND_PTR)
+		proto = vb_btf_resolve(b, proto->type);
+	if (!vb_btf_proto(b, proto, s, sizeof(s)))
+		return;
+	same = !strncmp(s, f->proto, strlen(f->proto));
+	if (!same)
+		memcpy(r->found, s, sizeof(s));
+	vb_fact_note(same, r);
+}
+
+static inline void vb_fact_see_enum(const struct vb_btf *b,
+				    const struct btf_type *t,
+				    const struct vb_fact *f,
+				    struct vb_finding *r)
+{
+	const struct btf_enum *e = (const void *)(t + 1);
+	u32 n;
+
+	for (n = 0; n < VB_BTF_VLEN(t->info); n++)
+		if (!strcmp(vb_btf_string(b, e[n].name_off), f->what))
+			vb_fact_note_place(f, (u64)(u32)e[n].val * 8, 0, r);
+}
+
+static inline bool vb_fact_is_about(const struct vb_fact *f, u32 kind)
+{
+	switch (f->kind) {
+	case VB_FACT_MEMBER:
+	case VB_FACT_SIZE:
+		return kind == BTF_KIND_STRUCT;
+	case VB_FACT_FUNC:
+		return kind == BTF_KIND_FUNC;
+	case VB_FACT_TRACE:
+		return kind == BTF_KIND_TYPEDEF;
+	case VB_FACT_ENUM:
+		return kind == BTF_KIND_ENUM;
+	}
+	return false;
+}
+
+/**
+ * vb_facts_look() - compare facts with the types of a blob (not of its base)
+ * @b: BTF
+ * @f: facts
+ * @r: their findings, zeroed; those that another blob had are left alone
+ * @nr: how many
+ */
+static inline void vb_facts_look(const struct vb_btf *b,
+				 const struct vb_fact *f, struct vb_finding *r,
+				 int nr)
+{
+	u32 id;
+	int n;
+
+	for (n = 0; n < nr; n++)
+		r[n].done = r[n].state != VB_FACT_ABSENT;
+	for (id = b->first_id; id < b->end_id; id++) {
+		const struct btf_type *t = vb_btf_type(b, id);
+		u32 kind = vb_btf_kind(t);
+
+		for (n = 0; n < nr; n++) {
+			if (r[n].done || !vb_fact_is_about(&f[n], kind))
+				continue;
+			if (kind == BTF_KIND_STRUCT)
+				vb_fact_see_struct(b, t, &f[n], &r[n]);
+			else if (kind == BTF_KIND_ENUM)
+				vb_fact_see_enum(b, t, &f[n], &r[n]);
+			else
+				vb_fact_see_func(b, t, &f[n], &r[n]);
+		}
+	}
+}
+
+#endif /* _VB_CORE_FACTS_H */

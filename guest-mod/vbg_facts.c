@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is read of structures that kernel/irq keeps to itself, and what the
+ * tracepoints hand over: compared with the running kernel's BTF at load. With
+ * symbol versions (Debian until 6.17) another release may load this module,
+ * and no symbol that it links to covers these.
+ */
+#include <linux/irq.h>
+#include <linux/irqdesc.h>
+#include <linux/kernel_stat.h>
+#include <linux/sched.h>
+#include <linux/virtio.h>
+
+#include "../common/facts.h"
+#include "../compat/irq_state.h"
+#include "vbg.h"
+
+static const struct vb_fact vbg_facts[] = {
+	VB_TRACE(VBG_F_LOAD, irq_handler_entry, "0(*,4,irqaction*"),
+	VB_TRACE(VBG_F_LOAD, irq_handler_exit, "0(*,4,irqaction*,4"),
+	VB_TRACE(VBG_F_LOAD, softirq_entry, "0(*,4"),
+	VB_TRACE(VBG_F_LOAD, softirq_exit, "0(*,4"),
+	VB_TRACE(VBG_F_LOAD, local_timer_entry, "0(*,4"),
+	VB_TRACE(VBG_F_LOAD, local_timer_exit, "0(*,4"),
+	VB_TRACE(VBG_F_LOAD, cpu_idle, "0(*,4,4"),
+	VB_MEMBER(VBG_F_LOAD, irq_desc, lock),
+	VB_MEMBER(VBG_F_LOAD, irq_desc, irq_data),
+	VB_MEMBER(VBG_F_LOAD, irq_desc, irq_common_data),
+	VB_MEMBER(VBG_F_LOAD, irq_desc, action),
+	VB_MEMBER(VBG_F_LOAD, irq_desc, affinity_hint),
+	VB_MEMBER(VBG_F_LOAD, irq_desc, irqs_unhandled),
+	VB_MEMBER(VBG_F_LOAD, irq_data, chip),
+	VB_MEMBER(VBG_F_LOAD, irq_data, common),
+	VB_MEMBER(VBG_F_LOAD, irq_common_data, state_use_accessors),
+	VB_MEMBER(VBG_F_LOAD, irq_common_data, affinity),
+	VB_MEMBER(VBG_F_LOAD, irqaction, handler),
+	VB_MEMBER(VBG_F_LOAD, irqaction, thread_fn),
+	VB_MEMBER(VBG_F_LOAD, irqaction, dev_id),
+	VB_MEMBER(VBG_F_LOAD, irqaction, name),
+	VB_MEMBER(VBG_F_LOAD, irq_chip, irq_mask),
+	VB_MEMBER(VBG_F_LOAD, irq_chip, irq_unmask),
+	VB_MEMBER(VBG_F_LOAD, irq_chip, irq_set_affinity),
+	VB_MEMBER(VBG_F_LOAD, irq_chip, irq_retrigger),
+
+	VB_IRQ_STATE_FACTS(VBG_F_SERVE)
+	VB_MEMBER(VBG_F_SERVE, virtqueue, vdev),
+	VB_MEMBER(VBG_F_SERVE, virtqueue, reset),
+	VB_MEMBER(VBG_F_SERVE, virtio_device, features),
+
+	VB_TRACE(VBG_F_REDIRECT, x86_platform_ipi_entry, "0(*,4"),
+	VB_TRACE(VBG_F_REDIRECT, x86_platform_ipi_exit, "0(*,4"),
+	VB_TRACE(VBG_F_REDIRECT, vector_config, "0(*,4,4,4,4"),
+	VB_TRACE(VBG_F_REDIRECT, vector_clear, "0(*,4,4,4,4,4"),
+	VB_MEMBER(VBG_F_REDIRECT, irq_data, parent_data),
+
+	VB_TRACE(VBG_F_TASK, sched_wakeup, "0(*,task_struct*"),
+	VB_TRACE(VBG_F_TASK, sched_switch, "0(*,1,task_struct*,task_struct*,4"),
+	VB_MEMBER(VBG_F_TASK, task_struct, flags),
+	VB_MEMBER(VBG_F_TASK, thread_info, cpu),
+};
+
+static const char *vbg_differs[VBG_NR_FEATURES];
+static int vbg_facts_compared;
+
+/**
+ * vbg_facts_check() - is the running kernel what this was built for?
+ * Context: process, sleeps. Return: 0, or -ENOEXEC: not at all.
+ */
+int vbg_facts_check(void)
+{
+	vbg_facts_compared = vb_facts_check(NULL, vbg_facts,
+					    ARRAY_SIZE(vbg_facts),
+					    vbg_differs);
+	if (vbg_facts_compared < 0)
+		pr_info("no BTF to compare with (error %d)\n",
+			vbg_facts_compared);
+	return vbg_differs[VBG_F_LOAD] ? -ENOEXEC : 0;
+}
+
+/* How many facts were compared; negative errno: why none. */
+int vbg_facts_count(void)
+{
+	return vbg_facts_compared;
+}
+
+/* What differs, or NULL. */
+const char *vbg_facts_differ(enum vbg_feature f)
+{
+	return vbg_differs[f];
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is read of KVM's and the scheduler's structures, and what is taken from
+ * the arguments of hooked functions: all that no linked symbol's version
+ * covers. Compared with the running kernel's BTF before anything is hooked; a
+ * feature whose facts differ stays off.
+ */
+#include <linux/kvm_host.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <uapi/linux/sched/types.h>
+
+#include "../common/facts.h"
+#include "../compat/sched_task.h"
+#include "vbh.h"
+
+static const struct vb_fact vbh_facts_of_kernel[] = {
+	VB_MEMBER(VBH_F_BOOST, task_struct, policy),
+	VB_MEMBER(VBH_F_BOOST, task_struct, prio),
+	VB_MEMBER(VBH_F_BOOST, task_struct, static_prio),
+	VB_MEMBER(VBH_F_BOOST, task_struct, rt_priority),
+	VB_MEMBER(VBH_F_BOOST, task_struct, rt.timeout),
+	VB_MEMBER(VBH_F_BOOST, task_struct, se.sum_exec_runtime),
+	VB_SCHED_TASK_FACTS(VBH_F_BOOST)
+	VB_MEMBER(VBH_F_BOOST, task_struct, nr_cpus_allowed),
+	VB_MEMBER(VBH_F_BOOST, task_struct, timer_slack_ns),
+	VB_MEMBER(VBH_F_BOOST, task_struct, default_timer_slack_ns),
+	VB_MEMBER(VBH_F_BOOST, task_struct, signal),
+	VB_MEMBER(VBH_F_BOOST, signal_struct, rlim),
+	VB_FUNC(VBH_F_CHANGES, __sched_setscheduler,
+		"4(task_struct*,sched_attr*,"),
+	VB_FUNC(VBH_F_CHANGES, set_user_nice, "0(task_struct*,8)"),
+	VB_SIZE(VBH_F_CHANGES, sched_attr),
+};
+
+static const struct vb_fact vbh_facts_of_kvm[] = {
+	VB_FUNC(VBH_F_RUN_STATE, kvm_arch_vcpu_load, "0(kvm_vcpu*,"),
+	VB_FUNC(VBH_F_RUN_STATE, kvm_arch_vcpu_put, "0(kvm_vcpu*)"),
+	VB_FUNC(VBH_F_RUN_STATE, kvm_arch_vcpu_destroy, "0(kvm_vcpu*)"),
+	VB_FUNC(VBH_F_RUN_STATE, kvm_arch_destroy_vm, "0(kvm*)"),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, kvm),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, vcpu_id),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, vcpu_idx),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, mode),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, preempted),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, stat.generic.blocking),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, arch.cr0),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, arch.hflags),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, arch.mp_state),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, arch.l1_tsc_offset),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, arch.l1_tsc_scaling_ratio),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm, mm),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm, userspace_pid),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm, users_count),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm, online_vcpus),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm, vcpu_array),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm, debugfs_dentry),
+	VB_MEMBER(VBH_F_RUN_STATE, kvm, arch.bsp_vcpu_id),
+
+	VB_FUNC(VBH_F_REGISTRATION, kvm_emulate_hypercall, "4(kvm_vcpu*)"),
+	VB_MEMBER(VBH_F_REGISTRATION, kvm_vcpu, arch.regs),
+	VB_MEMBER(VBH_F_REGISTRATION, kvm, memslots),
+	VB_MEMBER(VBH_F_REGISTRATION, kvm_memslots, last_used_slot),
+	VB_MEMBER(VBH_F_REGISTRATION, kvm_memslots, gfn_tree),
+	VB_MEMBER(VBH_F_REGISTRATION, kvm_memslots, node_idx),
+	VB_MEMBER(VBH_F_REGISTRATION, kvm_memory_slot, gfn_node),
+	VB_MEMBER(VBH_F_REGISTRATION, kvm_memory_slot, base_gfn),
+	VB_MEMBER(VBH_F_REGISTRATION, kvm_memory_slot, npages),
+	VB_MEMBER(VBH_F_REGISTRATION, kvm_memory_slot, userspace_addr),
+	VB_MEMBER(VBH_F_REGISTRATION, kvm_memory_slot, flags),
+	VB_MEMBER(VBH_F_REGISTRATION, kvm_memory_slot, id),
+
+	VB_FUNC(VBH_F_REDIRECT, kvm_irq_delivery_to_apic_fast,
+		"1(kvm*,kvm_lapic*,kvm_lapic_irq*,"),
+	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, vector),
+	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, delivery_mode),
+	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, dest_mode),
+	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, trig_mode),
+	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, shorthand),
+	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, dest_id),
+	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, msi_redir_hint),
+};
+
+/* Structures of its own are not read: only what user space gives it. */
+static const struct vb_fact vbh_facts_of_vhost[] = {
+	VB_FUNC(VBH_F_RINGS, vhost_net_ioctl, "8(file*,4,8)"),
+	VB_FUNC(VBH_F_RINGS, vhost_net_release, "4(inode*,file*)"),
+};
+
+static const char *vbh_differs[VBH_NR_FEATURES];
+static char vbh_facts_detail[48];
+
+/**
+ * vbh_facts_differ() - is a feature built for another kernel?
+ * @f: feature
+ * Return: what differs, or NULL. Context: any, after the check.
+ */
+const char *vbh_facts_differ(enum vbh_feature f)
+{
+	return vbh_differs[f];
+}
+
+static void vbh_facts_say(int compared)
+{
+	int err = min(compared, 0);
+
+	if (err)
+		pr_info("no BTF to compare with (error %d): only the release is checked\n",
+			err);
+	snprintf(vbh_facts_detail, sizeof(vbh_facts_detail),
+		 err ? "no BTF, only the release is checked" :
+		       "%d facts about kernel and kvm", compared);
+	vbh_feature_set(VBH_F_CHECK, err, vbh_facts_detail);
+}
+
+static int vbh_facts_kernel;	/* how many, or why none */
+
+/* Before anything else. Context: process, sleeps. */
+void vbh_facts_check_kernel(void)
+{
+	vbh_facts_kernel = vb_facts_check(NULL, vbh_facts_of_kernel,
+					  ARRAY_SIZE(vbh_facts_of_kernel),
+					  vbh_differs);
+}
+
+/* Before KVM is hooked, each time it comes. Context: process, sleeps. */
+void vbh_facts_check_kvm(void)
+{
+	int n;
+
+	vbh_differs[VBH_F_RUN_STATE] = NULL;
+	vbh_differs[VBH_F_REGISTRATION] = NULL;
+	vbh_differs[VBH_F_REDIRECT] = NULL;
+	n = vb_facts_check("kvm", vbh_facts_of_kvm,
+			   ARRAY_SIZE(vbh_facts_of_kvm), vbh_differs);
+	vbh_facts_say(n < 0 ? n : n + max(vbh_facts_kernel, 0));
+}
+
+/* Before vhost-net is hooked, each time it comes. Context: process, sleeps. */
+void vbh_facts_check_vhost(void)
+{
+	vbh_differs[VBH_F_RINGS] = NULL;
+	vb_facts_check("vhost_net", vbh_facts_of_vhost,
+		       ARRAY_SIZE(vbh_facts_of_vhost), vbh_differs);
+}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a build says of a kernel, for each series."""
+
+import re
+import unittest
+
+import booting  # noqa: F401
+from vblab import build, kernels, paths
+
+PROBES = {p.stem for p in (paths.REPO / "compat/probe").glob("*.c")} \
+    - {"sanity"}
+FOUND = {
+    "6.1": {"pin_user_pages_vmas"},
+    "6.12": {"ftrace_regs_get_argument", "irqstat", "custom_slice"},
+    "newest": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
+               "hrtimer_setup", "task_throttled"},
+}
+
+
+class Facilities(unittest.TestCase):
+    def said(self, kernel):
+        modules = build.modules(kernels.get(kernel))
+        log = (modules["vbalance_host.ko"].parent / "log").read_text()
+        return re.findall(r"^vbalance: (\w+): (found|missing): \S", log, re.M)
+
+    def test_every_probe_is_answered_once(self):
+        for kernel, found in FOUND.items():
+            with self.subTest(kernel):
+                want = {(p, "found" if p in found else "missing")
+                        for p in PROBES} | {("BTF", "found")}
+                self.assertEqual(sorted(self.said(kernel)), sorted(want))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0
+import unittest
+
+import labpath  # noqa: F401
+from vblab import kernels, matrix, suite
+from vblab.ktap import FAILED, PASSED, SKIPPED, Result
+from vblab.matrix import Pair
+from vblab.suite import Boot, Test
+from vblab.util import LabError
+
+
+def data(**change):
+    spec = {"pairs": ["old/new"], "boots": ["b"], **change}
+    return {"kernels": {"old": {}, "new": {}}, "matrix": {"some": spec}}
+
+
+class Pairs(unittest.TestCase):
+    def test_of_the_project(self):
+        boots = [b.name for b in suite.load_boots(suite.TESTS)]
+        pairs = [p.name for p in matrix.load(kernels.data(), boots)]
+        self.assertEqual(len(pairs), len(set(pairs)))
+        # Both levels get every kernel.
+        for level in (0, 1):
+            series = {p.split("/")[level] for p in pairs}
+            self.assertLessEqual({"6.1", "6.12", "newest"}, series)
+
+    def test_load(self):
+        self.assertEqual(matrix.load(data(), ["b", "c"]),
+                         [Pair("old", "new", ("b",))])
+
+    def test_mistakes_are_errors(self):
+        for change in ({"pairs": ["old/older"]}, {"pairs": ["neww/old"]},
+                       {"boots": ["b", "x"]}):
+            with self.subTest(change), self.assertRaises(LabError):
+                matrix.load(data(**change), ["b"])
+
+    def test_a_boot_gets_its_kernels_last(self):
+        boot = matrix.on_pair(Boot("b", ["--host-kernel", "x"],
+                                   [Test("l1", "a.sh")]),
+                              Pair("old", "new", ("b",)))
+        self.assertEqual(boot.name, "old/new b")
+        self.assertEqual(boot.args[-4:], ["--host-kernel", "old",
+                                          "--guest-kernel", "new"])
+
+
+class Table(unittest.TestCase):
+    PAIRS = [Pair("old", "new", ("b",)), Pair("new", "new", ("b", "c"))]
+    RESULTS = [
+        Result("old/new b: l1/a.sh: one", PASSED),
+        Result("old/new b: l1/a.sh: two", FAILED),
+        Result("old/new b: l1/a.sh: three", PASSED),
+        Result("old/new b: boot and kernel logs", PASSED),
+        Result("new/new b: l1/a.sh: one", PASSED),
+        Result("new/new b: l1/a.sh: two", SKIPPED),
+        Result("new/new b: boot and kernel logs", FAILED),
+        Result("new/new c: l1/c.sh", SKIPPED, "no device"),
+    ]
+
+    def test_the_worst_counts(self):
+        self.assertEqual(matrix.cells(self.PAIRS[0], self.RESULTS),
+                         {"b: l1/a.sh": "FAIL", "b: boot and kernel logs": "ok"})
+        self.assertEqual(matrix.cells(self.PAIRS[1], self.RESULTS),
+                         {"b: l1/a.sh": "ok", "b: boot and kernel logs": "FAIL",
+                          "c: l1/c.sh": "skip"})
+
+    def test_table(self):
+        lines = matrix.table(self.PAIRS, self.RESULTS).splitlines()
+        self.assertEqual([l.split() for l in lines if l], [
+            ["1", "old/new"], ["2", "new/new"],
+            ["host/guest", "1", "2"],
+            ["b:", "boot", "and", "kernel", "logs", "ok", "FAIL"],
+            ["b:", "l1/a.sh", "FAIL", "ok"],
+            ["c:", "l1/c.sh", "-", "skip"]])
+
+    def test_no_results(self):
+        self.assertIn("old/new", matrix.table(self.PAIRS, []))
+
+
+if __name__ == "__main__":
+    unittest.main()

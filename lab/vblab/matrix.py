@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`lab/lab matrix`: boots of selftests/lab-tests.json on pairs of kernels."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass, replace
+
+from . import kernels, session, suite
+from .ktap import FAILED, PASSED, SKIPPED, Result
+from .suite import Boot, Tally
+from .util import LabError
+
+# A cell of the table: the worst that a test's lines say.
+WORDS = {FAILED: "FAIL", PASSED: "ok", SKIPPED: "skip"}
+
+
+@dataclass(frozen=True)
+class Pair:
+    host: str
+    guest: str
+    boots: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.host}/{self.guest}"
+
+
+def load(data: dict, known: list[str]) -> list[Pair]:
+    """The pairs of kernels.json; @known: names of boots."""
+    pairs = []
+    for name, spec in data["matrix"].items():
+        for words in spec["pairs"]:
+            host, guest = words.split("/")
+            for kernel in (host, guest):
+                if kernel not in data["kernels"]:
+                    raise LabError(f"matrix {name}: there is no kernel {kernel}")
+            pairs.append(Pair(host, guest, tuple(spec["boots"])))
+        for boot in spec["boots"]:
+            if boot not in known:
+                raise LabError(f"matrix {name}: there is no boot {boot}")
+    return pairs
+
+
+def on_pair(boot: Boot, pair: Pair) -> Boot:
+    return replace(boot, name=f"{pair.name} {boot.name}",
+                   args=boot.args + ["--host-kernel", pair.host,
+                                     "--guest-kernel", pair.guest])
+
+
+def cells(pair: Pair, results: list[Result]) -> dict[str, str]:
+    """What the table shows of a pair: a word for each "boot: test"."""
+    found: dict[str, str] = {}
+    for state in (SKIPPED, PASSED, FAILED):
+        for r in results:
+            if r.state != state or not r.name.startswith(f"{pair.name} "):
+                continue
+            # "PAIR BOOT: WHERE/TEST: what exactly"
+            test = ": ".join(r.name[len(pair.name) + 1:].split(": ")[:2])
+            found[test] = WORDS[state]
+    return found
+
+
+def table(pairs: list[Pair], results: list[Result]) -> str:
+    columns = [cells(p, results) for p in pairs]
+    tests = sorted({t for c in columns for t in c})
+    width = max((len(t) for t in tests), default=0)
+    lines = [f"{n:3}  {p.name}" for n, p in enumerate(pairs, 1)]
+    lines += ["", " ".join([f"{'host/guest':{width}}"]
+                           + [f"{n:>4}" for n in range(1, len(pairs) + 1)])]
+    lines += [" ".join([f"{t:{width}}"]
+                       + [f"{c.get(t, '-'):>4}" for c in columns])
+              for t in tests]
+    return "\n".join(lines)
+
+
+def run(o: argparse.Namespace) -> int:
+    boots = {b.name: b for b in suite.load_boots(suite.TESTS)}
+    try:
+        pattern = re.compile(o.filter)
+    except re.error as e:
+        raise LabError(f"--filter: not a regular expression: {e}")
+    pairs = [p for p in load(kernels.data(), list(boots))
+             if any(pattern.search(f"{p.name} {b}") for b in p.boots)]
+    chosen = [on_pair(boots[b], p) for p in pairs for b in p.boots
+              if pattern.search(f"{p.name} {b}")]
+    if o.list:
+        for b in chosen:
+            print(b.name)
+        return 0
+    tally = Tally()
+
+    def work(out):
+        for p in pairs:
+            # Made before the clocks of the boots run.
+            kernels.get(p.host)
+            kernels.get(p.guest)
+        suite.run_boots(chosen, suite.jobs(o.jobs), lambda: 0, out, tally)
+
+    return suite.report(work, tally, lambda: print(
+        f"\n{table(pairs, tally.results)}\n"))

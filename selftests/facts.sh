@@ -1,0 +1,123 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# A module that was built for another kernel: it is told from what it takes for
+# granted (core/facts.h), of which one is changed in a copy of its file.
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "$0")/ktap.sh"
+# shellcheck source=selftests/lablib.sh
+. "$KTAP_DIR/lablib.sh"
+
+unload vbalance_host
+[ -e /sys/kernel/btf/kvm ] || skip_all "this kernel has no BTF of kvm"
+
+# $doctor FILE OLD NEW: of the same length; where OLD ends a string
+# shellcheck disable=SC2016 # for the shell of either machine
+doctor='doctor() {
+	at=$(strings -t d "$1" | awk -v old="$2" '"'"'{
+		n = index($0, $1) + length($1) + 1
+		s = substr($0, n)
+		if (substr(s, length(s) - length(old) + 1) == old) {
+			print $1 + length(s) - length(old)
+			exit
+		}
+	}'"'"')
+	[ -n "$at" ] && [ ${#2} = ${#3} ] &&
+		printf %s "$3" | dd of="$1" bs=1 seek="$at" conv=notrunc 2>/dev/null
+}'
+eval "$doctor"
+
+# host_with OLD NEW: a copy in which that is changed is loaded
+host_with() {
+	cp "$(module_path vbalance_host)" "$KTAP_TMP/doctored.ko"
+	doctor "$KTAP_TMP/doctored.ko" "$1" "$2" || echo "# '$1' is not in the module"
+	host_before=$(dmesg | wc -l)
+	insmod "$KTAP_TMP/doctored.ko" 2> "$KTAP_TMP/insmod"
+}
+
+said() {	# WHAT
+	dmesg | tail -n +$((host_before + 1)) |
+		sed -n 's/.*vbalance_host: built for another kernel: \(.*\) is .* here, built for .*/\1/p' |
+		sort -u > "$KTAP_TMP/said"	# insmod tries twice
+	equal "$1: the log says so, and nothing else" "$(cat "$KTAP_TMP/said")" "$1"
+}
+
+# Features that are off; vhost_net and BTF are there.
+off() {
+	sed -n 's/^\([a-z_]*\) off.*/\1/p' $HOST/features | xargs
+}
+
+host_refuses() {	# OLD NEW WHAT
+	if host_with "$1" "$2"; then
+		rmmod vbalance_host
+		ok 1 "$3 differs: refused"
+		return
+	fi
+	check "$3 differs: refused as built for another kernel" \
+		grep -qi 'exec format error\|invalid module format' "$KTAP_TMP/insmod"
+	said "$3"
+}
+
+host_does_without() {	# OLD NEW WHAT FEATURE
+	host_with "$1" "$2"
+	ok $? "$3 differs: loaded"
+	said "$3"
+	equal "$3 differs: $4 is off, and nothing else" "$(off)" "$4"
+	check "$3 differs: $4 says why" grep -q "^$4 off ($3: error -8)" $HOST/features
+	rmmod vbalance_host
+}
+
+load vbalance_host
+equal "nothing is off when nothing differs" "$(off)" ""
+unload vbalance_host
+host_refuses kvm_vcpu.stat.generic.blocking kvm_vcpu.stat.generic.blockinG \
+	kvm_vcpu.stat.generic.blockinG
+host_refuses '0(kvm*)' '0(kvM*)' kvm_arch_destroy_vm
+host_does_without kvm_memory_slot.userspace_addr kvm_memory_slot.userspace_addR \
+	kvm_memory_slot.userspace_addR registration
+host_does_without '1(kvm*,kvm_lapic*,kvm_lapic_irq*,' '1(kvm*,kvm_lapic*,kvm_lapic_irQ*,' \
+	kvm_irq_delivery_to_apic_fast redirect
+host_does_without task_struct.nr_cpus_allowed task_struct.nr_cpus_alloweD \
+	task_struct.nr_cpus_alloweD boost
+host_does_without '0(task_struct*,8)' '0(task_struct*,4)' set_user_nice boost_changes
+host_does_without '8(file*,4,8)' '8(file*,8,8)' vhost_net_ioctl rings
+
+# ---- the guest ----
+
+guest_with() {	# OLD NEW
+	guest 0 "$doctor
+		cp /lab/vbalance_guest.ko /tmp/doctored.ko &&
+		doctor /tmp/doctored.ko '$1' '$2' && insmod /tmp/doctored.ko" \
+		</dev/null > "$KTAP_TMP/insmod" 2>&1
+}
+
+guest_off() {
+	g 0 "sed -n 's/^\([a-z_]*\) off.*/\1/p' \$GUEST/features" | xargs
+}
+
+guest_does_without() {	# OLD NEW WHAT FEATURES
+	guest_with "$1" "$2"
+	ok $? "guest: $3 differs: loaded"
+	check "guest: $3 differs: the log says so" \
+		guest 0 "dmesg | grep -q 'vbalance_guest: built for another kernel: $3 is '"
+	await 60 source_is 0 page
+	equal "guest: $3 differs: what is off" "$(guest_off)" "$4"
+	guest_module 0 unload
+}
+
+load vbalance_host
+# With redirection there is no borrowing.
+guest_module 0 load
+await 60 source_is 0 page
+equal "guest: all is on" "$(guest_off)" borrow
+guest_module 0 unload
+! guest_with irq_desc.irqs_unhandled irq_desc.irqs_unhandleD
+ok $? "guest: irq_desc.irqs_unhandleD differs: refused"
+check "guest: as built for another kernel" \
+	grep -qi 'exec format error\|invalid module format' "$KTAP_TMP/insmod"
+guest_does_without IRQS_PENDING IRQS_PENDINK IRQS_PENDINK \
+	"affinity redirect borrow"
+guest_does_without irq_data.parent_data irq_data.parent_datA irq_data.parent_datA \
+	redirect
+guest_does_without 0\(*,task_struct* 0\(*,task_strucT* sched_wakeup "borrow task"
+unload vbalance_host
+ktap_end
