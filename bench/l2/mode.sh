@@ -224,10 +224,10 @@ run_fio() {	# SECONDS DEPTH...
 # is the figure, as in the CoINT paper.
 sysbench_words() {
 	case $1 in
-	cpu)	echo "cpu --cpu-max-prime=2000 --events=100" ;;
-	memory)	echo "memory --memory-block-size=1K --memory-total-size=20M" ;;
-	threads)	echo "threads --thread-yields=50 --thread-locks=4 --events=50" ;;
-	mutex)	echo "mutex --mutex-num=16 --mutex-locks=500 --mutex-loops=100" ;;
+	cpu)	echo "cpu --cpu-max-prime=2000 --events=3000" ;;
+	memory)	echo "memory --memory-block-size=1K --memory-total-size=250M" ;;
+	threads)	echo "threads --thread-yields=50 --thread-locks=4 --events=1300" ;;
+	mutex)	echo "mutex --mutex-num=16 --mutex-locks=260000 --mutex-loops=100" ;;
 	*)	die "unknown test of sysbench: $1" ;;
 	esac
 }
