@@ -171,6 +171,14 @@ servers() {
 		die "the guest's servers cannot be started"
 }
 
+# Loading and unloading modules waits for all vCPUs, which takes a minute beside
+# busy neighbours: they pause meanwhile.
+neighbours() {	# STOP|CONT
+	for pid in $OTHER_PIDS; do
+		kill -"$1" "$pid"
+	done
+}
+
 phase() {	# INDEX ROUND SLICE MODE TEST...
 	case $3 in
 	default) slice=$DEFAULT name=default ;;
@@ -180,7 +188,9 @@ phase() {	# INDEX ROUND SLICE MODE TEST...
 	progress "phase $1 of $TOTAL: round $2, slice $name, $4"
 	t0=$(now)
 	set_slice "$slice" || die "cannot set base_slice_ns to $slice"
+	neighbours STOP
 	enter "$mode"
+	neighbours CONT
 	t1=$(now)
 	shift 4
 	for test; do
@@ -204,7 +214,9 @@ phase() {	# INDEX ROUND SLICE MODE TEST...
 	done
 	t2=$(now)
 	echo "base_slice_ns $(get_slice)" > "$OUT/$index.meta"
+	neighbours STOP
 	leave "$index" "$mode"
+	neighbours CONT
 	echo "uptime $t0 $t1 $t2 $(now)" >> "$OUT/$index.meta"
 }
 
@@ -222,12 +234,13 @@ fi
 servers
 
 # The other guests are neighbours: all their vCPUs are busy, all the time.
-OTHER_TIDS=
+OTHER_TIDS='' OTHER_PIDS=''
 other=1
 while [ $other -lt "$GUESTS" ]; do
 	guest $other "burn $VCPUS </dev/null >/dev/null 2>&1 &" </dev/null ||
 		die "guest $other cannot be kept busy"
 	OTHER_TIDS="$OTHER_TIDS $(vcpu_tids $other)"
+	OTHER_PIDS="$OTHER_PIDS $(guest_pid $other)"
 	other=$((other + 1))
 done
 
