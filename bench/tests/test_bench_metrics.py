@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: GPL-2.0
 """The bench: output of its tools, figures, targets and tables."""
 import dataclasses
+import functools
 import json
 import os
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 BENCH = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path[:0] = [BENCH, os.path.join(os.path.dirname(BENCH), "lab")]
 
-from vbbench import benchreport, loads, metrics, modeset  # noqa: E402
-from vbbench import parse, plan, scenarios, targets       # noqa: E402
+from vbbench import benchreport, loads, metrics, modeset    # noqa: E402
+from vbbench import parse, plan, scenarios, stats, targets  # noqa: E402
 
 SOCKPERF = """\
 ------------------------------
@@ -233,6 +235,11 @@ class WholeBench(unittest.TestCase):
     MODES = ("idle", "stock", "full")
 
     def setUp(self):
+        # Nothing here depends on how exact the intervals are.
+        fast = mock.patch.object(stats, "bootstrap_ratio", functools.partial(
+            stats.bootstrap_ratio, resamples=40))
+        fast.start()
+        self.addCleanup(fast.stop)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.dir = folder.name
@@ -346,6 +353,25 @@ class WholeBench(unittest.TestCase):
         rate = [e for e in scenario["results"] if e["metric"] == "udp rate"]
         self.assertEqual({e["mode"]: e["rounds"] for e in rate},
                          {"idle": 1, "stock": 2, "full": 1})
+
+    def test_what_full_takes_longer(self):
+        scenario = self.scenario()
+        text = benchreport.overhead(scenario)
+        # Half of the time.
+        self.assertIn("\n  sysbench mutex: -50.00 % (", text)
+        self.assertNotIn("ping", text)
+        scenario["results"] = [e for e in scenario["results"]
+                               if e["unit"] == "ms"]
+        self.assertEqual(benchreport.overhead(scenario), "")
+
+    def test_how_many_of_each_mode_were_above_one_slice(self):
+        scenario = self.scenario()
+        self.assertNotIn("above", benchreport.notes(scenario))
+        found, _ = metrics.read_all(self.dir, self.phases, self.samples)
+        scenario["results"] = metrics.table(found, ["default"], self.MODES,
+                                            worst_ms={"default": 45})
+        self.assertIn("default slice, stock: 120 of 200 round trips above "
+                      "one slice of 45 ms", benchreport.notes(scenario))
 
     def test_what_spoils_figures_is_said(self):
         scenario = self.scenario()
