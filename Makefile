@@ -26,7 +26,7 @@ help:
 	@echo "make dkms-uninstall remove all of that"
 	@echo "make deb [OUT=DIR]  the Debian package vbalance-dkms, into DIR (default: out; needs root)"
 	@echo "make demo           stock, irqbalance and what vBalance can do side by side, in an emulated host"
-	@echo "make bench          latency, request/response, bulk and block I/O of every mode (over an hour)"
+	@echo "make bench          every scenario: latency, rates, neighbours, overhead (two hours; bench/bench --scenarios)"
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make test           unit tests, then the lab tests"
 	@echo "make test-long      more of them, and the soak for ten minutes instead of one"

@@ -6,6 +6,7 @@
 #	N.guest		the guest's report (mode.sh leave)
 #	N.host		debugfs of vbalance_host
 #	N.ping.sched	/proc/TID/schedstat of the vCPU threads, before and after
+#	N.TEST.cpu	who had the vCPUs' CPU during a test (watch_cpu)
 #	N.failed	names of the tests that failed
 #	N.meta		"key value" lines
 # shellcheck disable=SC1091
@@ -31,6 +32,33 @@ schedstats() {
 	done
 }
 
+# Every half second: uptime, switches to a task on the vCPUs' CPU so far, CPU
+# time of this guest's vCPUs and of all neighbours' so far (ns). Without a
+# process of its own: it must not disturb.
+cpu_sample() {
+	while read -r name _ _ _ _ _ _ _ _ switches _; do
+		[ "$name" != cpu1 ] || break
+	done < /proc/schedstat
+	own=0 others=0
+	for t in $TIDS; do
+		read -r ns _ < "/proc/$t/schedstat"
+		own=$((own + ns))
+	done
+	for t in $OTHER_TIDS; do
+		read -r ns _ < "/proc/$t/schedstat"
+		others=$((others + ns))
+	done
+	read -r up _ < /proc/uptime
+	echo "$up $switches $own $others"
+}
+
+watch_cpu() {
+	while :; do
+		cpu_sample
+		usleep 500000
+	done
+}
+
 # Files one after the other, each headed by "==> NAME <==".
 host_report() (
 	cd /sys/kernel/debug/vbalance 2>/dev/null &&
@@ -46,10 +74,12 @@ enter() {	# MODE, as described in plan.py's modes_file()
 	read -r _ host rest <<- EOF
 		$(grep "^$1 " $MODES)
 	EOF
-	if [ "$host" = 1 ]; then
-		insmod $MODULE || {
+	if [ "$host" != 0 ]; then
+		params=$(echo "${host#1}" | tr , ' ')
+		# shellcheck disable=SC2086 # words
+		insmod $MODULE $params || {
 			dmesg | tail -5 >&2
-			die "insmod $MODULE failed"
+			die "insmod $MODULE $params failed"
 		}
 	fi
 	mode_sh enter "$rest" || die "mode $1 cannot be entered"
@@ -106,8 +136,25 @@ run_test() {	# FILE KIND ARG...
 	tcp-out)
 		tcp "$@" -R > "$file" 2> "$file.log"
 		;;
+	tcp-rr | udp-rr)	# MS REQUEST/RESPONSE...
+		timeout 120 rr "${kind%-rr}" "$IP" 5100 "$@" > "$file" \
+			2> "$file.log"
+		;;
 	fio)	# SECONDS DEPTH...
 		mode_sh fio "$@" > "$file" 2> "$file.log"
+		;;
+	sysbench)	# REPEATS PING_US KIND...
+		repeats=$1 ping_us=$2
+		shift 2
+		pinger=
+		if [ "$ping_us" != 0 ]; then
+			jping "$IP" 60000 "$ping_us" 1 > /dev/null &
+			pinger=$!
+		fi
+		mode_sh sysbench "$repeats" "$@" > "$file" 2> "$file.log"
+		status=$?
+		[ -z "$pinger" ] || kill "$pinger"
+		return $status
 		;;
 	*)
 		die "unknown test $kind"
@@ -115,12 +162,21 @@ run_test() {	# FILE KIND ARG...
 	esac
 }
 
-# As many for TCP as a phase needs.
+# Those that the plan needs, and as many for TCP as one of its phases.
 servers() {
-	grep -q -E ' (udp|tcp)' $PLAN || return 0
-	most=$(awk '{ n = gsub(/ tcp-/, "&"); if (n > m) m = n }
-		END { print m + 0 }' $PLAN)
-	mode_sh servers "$most" || die "the guest's servers cannot be started"
+	words=$(awk '/ udp:/ { w["udp"] } / (tcp|udp)-rr:/ { w["rr"] }
+		{ n = gsub(/ tcp-(in|out):/, "&"); if (n > m) m = n }
+		END { for (i in w) print i; if (m) print "tcp:" m }' $PLAN)
+	[ -z "$words" ] || mode_sh servers "$(echo "$words" | tr '\n' ' ')" ||
+		die "the guest's servers cannot be started"
+}
+
+# Loading and unloading modules waits for all vCPUs, which takes a minute beside
+# busy neighbours: they pause meanwhile.
+neighbours() {	# STOP|CONT
+	for pid in $OTHER_PIDS; do
+		kill -"$1" "$pid"
+	done
 }
 
 phase() {	# INDEX ROUND SLICE MODE TEST...
@@ -132,25 +188,35 @@ phase() {	# INDEX ROUND SLICE MODE TEST...
 	progress "phase $1 of $TOTAL: round $2, slice $name, $4"
 	t0=$(now)
 	set_slice "$slice" || die "cannot set base_slice_ns to $slice"
+	neighbours STOP
 	enter "$mode"
+	neighbours CONT
 	t1=$(now)
 	shift 4
 	for test; do
-		# As Tool.name in plan.py. Ping's numbers are no part of it.
+		# As the name in plan.py: the numbers of some are no part of it.
 		case $test in
-		ping:*) name=ping ;;
+		ping:* | *-rr:* | sysbench:*) name=${test%%:*} ;;
 		*) name=$(echo "$test" | cut -d : -f 1,3- | tr : -) ;;
 		esac
+		watcher=
+		if [ -n "$OTHER_TIDS" ]; then
+			watch_cpu > "$OUT/$index.$name.cpu" &
+			watcher=$!
+		fi
 		# shellcheck disable=SC2046
 		run_test "$OUT/$index.$name" $(echo "$test" | tr : ' ') || {
 			progress "phase $index: $name failed ($?)"
 			echo "$name" >> "$OUT/$index.failed"
 			servers
 		}
+		[ -z "$watcher" ] || kill "$watcher"
 	done
 	t2=$(now)
 	echo "base_slice_ns $(get_slice)" > "$OUT/$index.meta"
+	neighbours STOP
 	leave "$index" "$mode"
+	neighbours CONT
 	echo "uptime $t0 $t1 $t2 $(now)" >> "$OUT/$index.meta"
 }
 
@@ -166,6 +232,17 @@ if grep -q ' irqbalance' $MODES; then
 fi
 
 servers
+
+# The other guests are neighbours: all their vCPUs are busy, all the time.
+OTHER_TIDS='' OTHER_PIDS=''
+other=1
+while [ $other -lt "$GUESTS" ]; do
+	guest $other "burn $VCPUS </dev/null >/dev/null 2>&1 &" </dev/null ||
+		die "guest $other cannot be kept busy"
+	OTHER_TIDS="$OTHER_TIDS $(vcpu_tids $other)"
+	OTHER_PIDS="$OTHER_PIDS $(guest_pid $other)"
+	other=$((other + 1))
+done
 
 TIDS=$(vcpu_tids 0)
 DEFAULT=$(get_slice)

@@ -8,9 +8,10 @@
 #				put the guest back as it was; 3: "restore" has
 #				to be called until it succeeds
 #	mode.sh restore
-#	mode.sh servers N	start the servers of the network tests, N of them
-#				for TCP; again if they run already
+#	mode.sh servers [udp] [rr] [tcp:N]	start the servers of these network
+#				tests, N of them for TCP; again if they run already
 #	mode.sh fio SECONDS DEPTH...	random reads with each queue depth
+#	mode.sh sysbench REPEATS KIND...	each of its tests, that often
 #
 # The busy threads are stopped between modes: loading and unloading a module
 # waits for every CPU (RCU), which takes seconds on stacked busy vCPUs.
@@ -148,20 +149,32 @@ listening() {	# PORT in hexadecimal
 	grep -q ":$1 " /proc/net/udp /proc/net/tcp
 }
 
-# One for each TCP test of a phase: iperf3 is busy for a while after a test,
-# and refuses the next one.
-servers() {	# N
+server() {	# NAME PORT COMMAND...
+	name=$1 port=$2
+	shift 2
+	stop "$STATE/$name.pid"
+	start "$STATE/$name.pid" "$@"
+	ports="$ports $(printf %04X "$port")"
+}
+
+servers() {
 	mkdir -p $STATE
-	stop $STATE/sockperf.pid
-	start $STATE/sockperf.pid sockperf server
-	ports=2B67		# 11111
-	n=0
-	while [ $n -lt "$1" ]; do
-		port=$((5201 + n))
-		stop "$STATE/iperf3-$n.pid"
-		start "$STATE/iperf3-$n.pid" iperf3 -s -4 -p $port
-		ports="$ports $(printf %04X $port)"
-		n=$((n + 1))
+	ports=
+	for word; do
+		case $word in
+		udp)	server sockperf 11111 sockperf server ;;
+		rr)	server rr 5100 rr serve 5100 ;;
+		tcp:*)	# One for each test of a phase: iperf3 is busy for a
+			# while after a test, and refuses the next one.
+			n=0
+			while [ $n -lt "${word#tcp:}" ]; do
+				server iperf3-$n $((5201 + n)) \
+					iperf3 -s -4 -p $((5201 + n))
+				n=$((n + 1))
+			done
+			;;
+		*)	die "unknown server: $word" ;;
+		esac
 	done
 	for port in $ports; do
 		await 100 listening "$port" && continue
@@ -207,13 +220,40 @@ run_fio() {	# SECONDS DEPTH...
 	done
 }
 
+# Each for about a second in the emulator. Work is given, and the time it takes
+# is the figure, as in the CoINT paper.
+sysbench_words() {
+	case $1 in
+	cpu)	echo "cpu --cpu-max-prime=2000 --events=3000" ;;
+	memory)	echo "memory --memory-block-size=1K --memory-total-size=250M" ;;
+	threads)	echo "threads --thread-yields=50 --thread-locks=4 --events=1300" ;;
+	mutex)	echo "mutex --mutex-num=16 --mutex-locks=260000 --mutex-loops=100" ;;
+	*)	die "unknown test of sysbench: $1" ;;
+	esac
+}
+
+run_sysbench() {
+	repeats=$1
+	shift
+	for n in $(seq "$repeats"); do
+		for kind; do
+			section "$kind.$n"
+			# shellcheck disable=SC2046 # words
+			timeout 120 sysbench $(sysbench_words "$kind" |
+				sed 's/ / --threads=4 --time=0 /') run ||
+				die "sysbench $kind failed ($?)"
+		done
+	done
+}
+
 command=${1-}
 [ $# = 0 ] || shift
 case "$# $command" in
 [2-9]" enter")	enter "$@" ;;
 "0 leave")	leave ;;
 "0 restore")	restore ;;
-"1 servers")	servers "$1" ;;
+[1-3]" servers")	servers "$@" ;;
 [2-9]" fio")	run_fio "$@" ;;
-*)		die "usage: mode.sh enter THREADS GUEST [PARAM...] | leave | restore | servers N | fio SECONDS DEPTH..." ;;
+[2-9]" sysbench")	run_sysbench "$@" ;;
+*)		die "usage: see the head of mode.sh" ;;
 esac

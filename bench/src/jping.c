@@ -19,23 +19,18 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
-#include <errno.h>
 #include <linux/icmp.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "tool.h"
 
 #define GRACE_MS	2000
 #define MAX_COUNT	65535		/* sequence numbers have 16 bits */
 #define PAYLOAD		56		/* as ping */
-#define NSEC		1000000000LL
 
 struct request {
 	int64_t sent;			/* CLOCK_REALTIME, ns; 0: not sent */
@@ -48,35 +43,6 @@ struct packet {
 };
 
 static struct request requests[MAX_COUNT + 1];
-
-static void die(const char *what)
-{
-	fprintf(stderr, "jping: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static long number(const char *text, long low, long high, const char *what)
-{
-	char *end;
-	long v;
-
-	errno = 0;
-	v = strtol(text, &end, 10);
-	if (errno || end == text || *end || v < low || v > high) {
-		fprintf(stderr, "jping: %s must be %ld to %ld, not %s\n", what,
-			low, high, text);
-		exit(1);
-	}
-	return v;
-}
-
-static int64_t now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * NSEC + t.tv_nsec;
-}
 
 /* xorshift64*: the same seed gives the same times on every machine. */
 static uint64_t random_below(uint64_t *state, uint64_t limit)

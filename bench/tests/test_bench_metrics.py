@@ -1,16 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """The bench: output of its tools, figures, targets and tables."""
+import dataclasses
+import functools
 import json
 import os
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 BENCH = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path[:0] = [BENCH, os.path.join(os.path.dirname(BENCH), "lab")]
 
-from vbbench import benchreport, metrics, parse, plan, targets  # noqa: E402
+from vbbench import benchreport, loads, metrics, modeset    # noqa: E402
+from vbbench import parse, plan, scenarios, stats, targets  # noqa: E402
 
 SOCKPERF = """\
 ------------------------------
@@ -48,7 +52,61 @@ def fio(scale=1, depths=(1, 8), error=0):
     return text
 
 
+def rr(pairs, per_second, seconds=.5):
+    """An answer every 1/per_second, none lost."""
+    step = 1 / per_second
+    return "".join(
+        f"==> {pair} <==\n" + "".join(
+            f"{i * step:.6f} {step * 900:.3f}\n"
+            for i in range(round(seconds * per_second)))
+        + f"end {seconds:.6f}\n" for pair in pairs)
+
+
+def sysbench(kinds, seconds):
+    return "".join(
+        f"==> {kind}.{n} <==\nsysbench 1.0.20\n\nGeneral statistics:\n"
+        f"    total time:                          {s:.4f}s\n"
+        "    total number of events:              50\n"
+        for n, s in enumerate(seconds, 1) for kind in kinds)
+
+
+def watched(share, switches, seconds=6):
+    """Lines of cpu_sample(): @share of the CPU is the neighbours'."""
+    return "".join(
+        f"{100 + t:.2f} {1000 + round(switches * t)} {round(5e8 * t)} "
+        f"{round(share * 1e9 * t)}\n"
+        for t in (i / 2 for i in range(2 * seconds + 1)))
+
+
+SCENARIOS = scenarios.SCENARIOS
+
+
 class Tools(unittest.TestCase):
+    def test_rr(self):
+        got = parse.rr("==> 64/1024 <==\n0.000000 5.250\n0.006000 lost\n"
+                       "end 1.010000\n==> 64/2048 <==\nend 0.500000\n")
+        self.assertEqual(got, {"64/1024": ([(0, 5.25), (.006, None)], 1.01),
+                               "64/2048": ([], .5)})
+        for bad in ("", "==> 64/1024 <==\n0.000000 5.250\n",
+                    "==> 64/1024 <==\n"):
+            with self.assertRaises(parse.ParseError):
+                parse.rr(bad)
+
+    def test_sysbench(self):
+        got = parse.sysbench(sysbench(("cpu", "mutex"), (1.5, 1.25)))
+        self.assertEqual(got, {"cpu": [1.5, 1.25], "mutex": [1.5, 1.25]})
+        for bad in ("", "==> cpu.1 <==\nFATAL: no memory\n"):
+            with self.assertRaises(parse.ParseError):
+                parse.sysbench(bad)
+
+    def test_cpu_samples(self):
+        text = "10.50 7 100 200\n11.00 9 150 260\n11.5"
+        self.assertEqual(parse.cpu_samples(text),
+                         [(10.5, 7, 100, 200), (11, 9, 150, 260)])
+        for bad in ("", "11.5", "a b c d\n", "1 2 3\n"):
+            with self.assertRaises(parse.ParseError):
+                parse.cpu_samples(bad)
+
     def test_sockperf(self):
         got = parse.sockperf(SOCKPERF.format(lost=1))
         self.assertEqual([round(v, 6) if v else v for _, v in got],
@@ -85,6 +143,10 @@ class Rates(unittest.TestCase):
         times = [i / 100 for i in range(101)]
         self.assertEqual(metrics.rates(times), [100] * 4)
         self.assertEqual(metrics.rates([]), [])
+        # Of a time that is known: also what was lost at the end counts.
+        self.assertEqual(metrics.rates([0, .1, .2], .5), [12, 0])
+        self.assertEqual(metrics.rates([], .5), [0, 0])
+        self.assertEqual(metrics.rates([0, .05], .1), [20])
         # A stall is a piece without any.
         self.assertEqual(metrics.rates([0, .1, .2, .8, 1.0]), [12, 0, 0, 4])
 
@@ -95,16 +157,55 @@ class Rates(unittest.TestCase):
         self.assertEqual(sum(rate.values) * metrics.BIN_S, 3)
 
 
+PING = loads.ping(4, 1)
+
+
+class Watched(unittest.TestCase):
+    def test_only_while_the_test_runs(self):
+        samples = parse.cpu_samples(watched(.5, 300))
+        # As if nothing had run at both ends.
+        samples[0] = (samples[0][0], 0, 0, 0)
+        samples[-1] = (samples[-1][0] + .2, 9 ** 9, 9 ** 9, 9 ** 9)
+        got = metrics.watched(PING, samples)
+        self.assertEqual(len(got["ping share"].values), 9)
+        for value in got["ping share"].values:
+            self.assertAlmostEqual(value, 50)
+        for value in got["ping switches"].values:
+            self.assertAlmostEqual(value, 300)
+        self.assertAlmostEqual(got["ping share"].per_second, 2)
+
+    def test_too_short_is_none(self):
+        got = metrics.watched(PING, parse.cpu_samples("1 2 3 4\n2 3 4 5\n"))
+        self.assertEqual([s.values for s in got.values()], [[], []])
+
+
 class Plan(unittest.TestCase):
+    def test_scenarios(self):
+        for name, scenario in SCENARIOS.items():
+            self.assertLessEqual(set(scenario.tests), set(scenarios.TESTS), name)
+            self.assertLessEqual(set(scenario.modes), set(modeset.MODES), name)
+            self.assertIn("stock", scenario.modes)
+            self.assertLessEqual(len(scenario.modes), len(modeset.DEFAULT_MODES))
+        tail = SCENARIOS["tail"]
+        phases = plan.bench(3, tail, ("default",), ("full",), tail.tests)
+        self.assertGreaterEqual(
+            sum(p.test("ping").count for p in phases), 2000)
+
+    def test_modes_file(self):
+        self.assertEqual(
+            modeset.modes_file(modeset.MODES, ("stock", "remap-only", "full"), 4),
+            "stock 0 4 none\nremap-only 1,boost=0 4 module remap=redirect\n"
+            "full 1 4 module remap=redirect\n")
+
     def test_every_round_has_every_test_in_every_mode_and_slice(self):
-        scenario = plan.SCENARIOS["stacked"]
+        scenario = SCENARIOS["stacked"]
         phases = plan.bench(2, scenario, scenario.slices, ["stock", "full"],
-                            plan.TESTS)
+                            scenario.tests)
         for r in (1, 2):
             cells = [(p.slice, p.mode, t.name) for p in phases
                      if p.round == r for t in p.tests]
             self.assertEqual(len(set(cells)), len(cells))
-            self.assertEqual(len(cells), 2 * 2 * (3 + 2 * len(plan.TCP_BYTES)))
+            self.assertEqual(len(cells), 2 * 2 * (3 + 2 * len(scenarios.TCP_BYTES)))
         # Modes of one test are neighbours.
         for a, b in zip(phases[::2], phases[1::2]):
             self.assertEqual([t.name for t in a.tests],
@@ -112,11 +213,21 @@ class Plan(unittest.TestCase):
             self.assertEqual({a.mode, b.mode}, {"stock", "full"})
 
     def test_lines(self):
-        phases = plan.bench(1, plan.SCENARIOS["uncontended"], plan.SLICES,
+        phases = plan.bench(1, SCENARIOS["uncontended"], scenarios.SLICES,
                             ["stock"], ["fio", "udp"])
         self.assertEqual([p.line() for p in phases],
                          ["1 1 default stock udp:4:64",
                           "2 1 default stock fio:3:1:8"])
+        neighbour = plan.bench(1, SCENARIOS["neighbour"], ("default",),
+                               ["full"], ["udp-rr", "tcp-in"])
+        self.assertEqual([p.line() for p in neighbour],
+                         ["1 1 default full tcp-in:4:16384",
+                          "2 1 default full udp-rr:4000:64/1024"])
+        overhead = plan.bench(1, SCENARIOS["overhead"], ("default",),
+                              ["full"], ["sysbench"])
+        self.assertEqual(
+            overhead[0].line(),
+            "1 1 default full sysbench:2:0:cpu:memory:threads:mutex")
 
 
 class WholeBench(unittest.TestCase):
@@ -124,11 +235,18 @@ class WholeBench(unittest.TestCase):
     MODES = ("idle", "stock", "full")
 
     def setUp(self):
+        # Nothing here depends on how exact the intervals are.
+        fast = mock.patch.object(stats, "bootstrap_ratio", functools.partial(
+            stats.bootstrap_ratio, resamples=40))
+        fast.start()
+        self.addCleanup(fast.stop)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.dir = folder.name
-        self.phases = plan.bench(2, plan.SCENARIOS["stacked"], ("default",),
-                                 self.MODES, plan.TESTS)
+        everything = dataclasses.replace(SCENARIOS["stacked"],
+                                         tests=scenarios.TESTS)
+        self.phases = plan.bench(2, everything, ("default",), self.MODES,
+                                 scenarios.TESTS)
         self.samples = {}
         for p in self.phases:
             k = 1 if p.mode == "stock" else 2
@@ -144,11 +262,21 @@ class WholeBench(unittest.TestCase):
                     text = SOCKPERF.format(lost=0).split("packet")[0] + rows
                 elif t.kind == "fio":
                     text = fio(2 // k)
+                elif t.kind in ("tcp-rr", "udp-rr"):
+                    text = rr(t.pairs, 100 * k)
+                elif t.kind == "sysbench":
+                    text = sysbench(t.kinds, (2 / k, 2.2 / k))
                 else:
                     text = iperf3([1e6 * k * (i % 3 + 1) for i in range(16)])
                 with open(os.path.join(self.dir, f"{p.index}.{t.name}"),
                           "w") as f:
                     f.write(text)
+            # As in the scenario `neighbour`.
+            for t in p.tests:
+                if t.name in metrics.WATCHED:
+                    name = os.path.join(self.dir, f"{p.index}.{t.name}.cpu")
+                    with open(name, "w") as f:
+                        f.write(watched(.25 * k, 600 / k))
 
     def table(self):
         found, missing = metrics.read_all(self.dir, self.phases, self.samples)
@@ -186,6 +314,30 @@ class WholeBench(unittest.TestCase):
         self.assertNotIn("guest-only",
                          [t["mode"] for t in found.values()])
 
+    def test_points_are_compared_by_difference(self):
+        entries = {(e["metric"], e["mode"]): e for e in self.table()[0]}
+        entry = entries["ping share", "full"]
+        self.assertAlmostEqual(entry["value"], 50)
+        self.assertAlmostEqual(entry["less_stock"]["difference"], 25)
+        self.assertNotIn("less_stock", entries["ping share", "stock"])
+        self.assertNotIn("less_stock", entries["ping p50", "full"])
+
+    def test_worst_of_all(self):
+        found, _ = metrics.read_all(self.dir, self.phases, self.samples)
+        got = {e["mode"]: e for e in metrics.table(
+            found, ["default"], self.MODES, worst_ms={"default": 45})
+            if e["metric"] == "ping worst"}
+        self.assertEqual([got[m]["value"] for m in self.MODES], [50, 100, 50])
+        # One ping in ten of each mode's 200 has each of ten values.
+        self.assertEqual([got[m]["above_slice"] for m in self.MODES],
+                         [20, 120, 20])
+        self.assertNotIn("to_stock", got["full"])
+
+    def test_pairs_and_all_of_them(self):
+        entries = {(e["metric"], e["mode"]): e for e in self.table()[0]}
+        for name in ("tcp-rr 64/1K", "udp-rr 512/8K", "tcp-rr all"):
+            self.assertAlmostEqual(entries[name, "stock"]["value"], 100)
+
     def test_missing_is_said_and_left_out(self):
         victim = next(p for p in self.phases if p.mode == "full" and
                       p.test("udp-64"))
@@ -202,6 +354,25 @@ class WholeBench(unittest.TestCase):
         self.assertEqual({e["mode"]: e["rounds"] for e in rate},
                          {"idle": 1, "stock": 2, "full": 1})
 
+    def test_what_full_takes_longer(self):
+        scenario = self.scenario()
+        text = benchreport.overhead(scenario)
+        # Half of the time.
+        self.assertIn("\n  sysbench mutex: -50.00 % (", text)
+        self.assertNotIn("ping", text)
+        scenario["results"] = [e for e in scenario["results"]
+                               if e["unit"] == "ms"]
+        self.assertEqual(benchreport.overhead(scenario), "")
+
+    def test_how_many_of_each_mode_were_above_one_slice(self):
+        scenario = self.scenario()
+        self.assertNotIn("above", benchreport.notes(scenario))
+        found, _ = metrics.read_all(self.dir, self.phases, self.samples)
+        scenario["results"] = metrics.table(found, ["default"], self.MODES,
+                                            worst_ms={"default": 45})
+        self.assertIn("default slice, stock: 120 of 200 round trips above "
+                      "one slice of 45 ms", benchreport.notes(scenario))
+
     def test_what_spoils_figures_is_said(self):
         scenario = self.scenario()
         before = benchreport.notes(scenario)
@@ -214,11 +385,17 @@ class WholeBench(unittest.TestCase):
 
     def test_tables_fit(self):
         scenario = self.scenario()
-        # As wide as it gets.
-        scenario["modes"] = list(plan.DEFAULT_MODES)
-        for text in (benchreport.tables(scenario),
-                     benchreport.targets(scenario), benchreport.FOOT):
-            self.assertLessEqual(max(map(len, text.splitlines())), 100)
+        everything = scenario["results"]
+        basic = {m.name for m in metrics.BASIC}
+        # As wide as it gets: tests of few modes may have long names.
+        for modes, entries in (
+                (modeset.DEFAULT_MODES,
+                 [e for e in everything if e["metric"] in basic]),
+                (modeset.DEFAULT_MODES[:4], everything)):
+            scenario.update(modes=list(modes), results=entries)
+            for text in (benchreport.tables(scenario),
+                         benchreport.targets(scenario), benchreport.FOOT):
+                self.assertLessEqual(max(map(len, text.splitlines())), 100)
         for metric in metrics.METRICS:
             self.assertEqual(benchreport.tables(scenario).count(
                 f"\n{metric.name}, {metric.unit} "), 2)
@@ -239,6 +416,45 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(
                 targets.verdict(value, low, high, 5, False), want)
 
+    def outcome(self, target, **entry):
+        return targets.check(target, [
+            {"slice": target.slice, "mode": target.mode, "value": 1.0,
+             "metric": target.metric, "more_is_better": False, **entry}])
+
+    def test_points(self):
+        target = targets.Target("neighbour", "default", "full", "ping share",
+                                2, how="points")
+        for difference, low, high, want in (
+                (-1, -1.9, 0, "reached"), (-1, -2.1, 0, "reached, within "
+                                           "noise"),
+                (-3, -4, -2.5, "missed"), (5, 4, 6, "reached")):
+            got = self.outcome(target, less_stock={
+                "difference": difference, "low": low, "high": high})
+            self.assertEqual(got["verdict"], want)
+            self.assertIn(f"{difference:+.2f} (", benchreport.target(got))
+
+    def test_most_of_stock(self):
+        target = targets.Target("overhead", "default", "full", "sysbench cpu",
+                                1.011, how="most")
+        for value, want in ((1.01, "reached"), (1.02, "missed")):
+            got = self.outcome(target, to_stock={
+                "ratio": value, "low": value, "high": value})
+            self.assertEqual(got["verdict"], want)
+            self.assertIn(f"at most 1.011x stock: {value:.3f}x",
+                          benchreport.target(got))
+
+    def test_one_slice(self):
+        target = targets.Target("tail", 30_000_000, "full", "ping worst", 0,
+                                how="slice")
+        for above, value, want in ((0, 29.0, "29.0 ms: reached"),
+                                   (1, 31.0, "31.0 ms: missed"),
+                                   (1, None, "lost ms: missed")):
+            got = self.outcome(target, above_slice=above, slice_ms=30.0,
+                               n=2001, value=value)
+            self.assertTrue(benchreport.target(got).endswith(
+                f"{above} of 2001 above 30 ms, worst {want}"),
+                benchreport.target(got))
+
     def test_lost_is_missed(self):
         target = targets.Target("stacked", "default", "full", "ping p50", 3)
         entry = {"slice": "default", "mode": "full", "metric": "ping p50",
@@ -253,24 +469,26 @@ class Verdicts(unittest.TestCase):
 
     def test_words(self):
         t = {"mode": "full", "slice": 30_000_000, "metric": "ping p50",
-             "against": "stock", "limit": 10, "measured": 8.2, "low": 7.1,
+             "against": "stock", "how": "times", "limit": 10,
+             "measured": 8.2, "low": 7.1,
              "high": 9, "verdict": "missed"}
         self.assertEqual(
             benchreport.target(t), "  full, 30 ms, ping p50: target 10x "
-            "better than stock: 8.20x (7.10-9.00): missed")
-        for limit, against, want in (
-                (1, "stock", "not below stock"),
-                (targets.UNTOUCHED, "stock", "within 2 % of stock"),
-                (1.2, "idle", "at most 1.2x idle")):
-            t.update(limit=limit, against=against)
+            "better than stock: 8.20x (7.10 to 9.00): missed")
+        for limit, against, how, want in (
+                (1, "stock", "times", "not below stock"),
+                (targets.UNTOUCHED, "stock", "times", "within 2 % of stock"),
+                (1.2, "idle", "most", "at most 1.2x idle"),
+                (2, "stock", "points", "at most 2 points below stock")):
+            t.update(limit=limit, against=against, how=how)
             self.assertIn(f"target {want}: ", benchreport.target(t))
 
     def test_every_target_has_a_metric(self):
-        names = {m.name for m in metrics.METRICS}
+        names = {m.name for m in metrics.METRICS} | {metrics.WORST.name}
         for t in targets.TARGETS:
             self.assertIn(t.metric, names)
-            self.assertIn(t.mode, plan.MODES)
-            self.assertIn(t.slice, plan.SCENARIOS[t.scenario].slices)
+            self.assertIn(t.mode, modeset.MODES)
+            self.assertIn(t.slice, SCENARIOS[t.scenario].slices)
         self.assertEqual(len(set(targets.TARGETS)), len(targets.TARGETS))
 
 

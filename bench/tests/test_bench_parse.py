@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""vbbench.parse and vbbench.plan."""
+"""vbbench.parse, vbbench.plan and vbbench.modeset."""
 import os
 import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from vbbench import parse, plan  # noqa: E402
+from vbbench import modeset, parse, plan  # noqa: E402
 
 PING = """\
 PING 10.9.0.2 (10.9.0.2) 56(84) bytes of data.
@@ -98,7 +98,7 @@ class Plan(unittest.TestCase):
                          list(range(1, len(phases) + 1)))
         for r in (1, 2, 3):
             cells = [(p.slice, p.mode) for p in phases if p.round == r]
-            self.assertEqual(len(cells), 2 * len(plan.DEFAULT_MODES))
+            self.assertEqual(len(cells), 2 * len(modeset.DEFAULT_MODES))
             self.assertEqual(len(set(cells)), len(cells))
             self.assertEqual(len({p.test("ping").interval_ms for p in phases
                                   if p.round == r}), 1)
@@ -124,18 +124,18 @@ class Plan(unittest.TestCase):
         self.assertEqual(fields[4].split(":")[2], str(p.test("ping").pings))
 
     def test_modes_file(self):
-        text = plan.modes_file(plan.MODES, ["idle", "irqbalance", "full"], 4)
+        text = modeset.modes_file(modeset.MODES, ["idle", "irqbalance", "full"], 4)
         self.assertEqual(text, "idle 0 0 none\nirqbalance 0 4 irqbalance\n"
                          "full 1 4 module remap=redirect\n")
 
     def test_other_parameters(self):
-        modes = plan.with_params(["full=remap=none policy=cost"])
+        modes = modeset.with_params(["full=remap=none policy=cost"])
         self.assertEqual(modes["full"].params, "remap=none policy=cost")
         self.assertTrue(modes["full"].host)
-        self.assertEqual(modes["paper"], plan.MODES["paper"])
+        self.assertEqual(modes["paper"], modeset.MODES["paper"])
         for bad in ("stock=x", "nothing=x"):
             with self.assertRaises(ValueError):
-                plan.with_params([bad])
+                modeset.with_params([bad])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import unittest
 BENCH = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path[:0] = [BENCH, os.path.join(os.path.dirname(BENCH), "lab")]
 
-from vbbench import collect, labrun, machine, plan, report  # noqa: E402
+from vbbench import collect, labrun, machine  # noqa: E402
+from vbbench import modeset, plan, report     # noqa: E402
 
 TICK_NS = 4_000_000
 GUEST = """==> guest/stats <==
@@ -56,7 +57,7 @@ def write_phase(folder, p, lose=()):
                 "uptime 1.0 2.0 3.0 4.0\n",
         "ping.sched": "7 0 0 0\n\n"
                  f"7 {turn * 100}000000 {turn * 300}000000 100\n",
-        "guest": GUEST if plan.MODES[p.mode].guest == "module" else
+        "guest": GUEST if modeset.MODES[p.mode].guest == "module" else
         "".join("==> affi" + s for s in
                 GUEST.split("==> affi")[1:]).split("==> after")[0],
         "host": "",
@@ -77,7 +78,7 @@ class WholeRun(unittest.TestCase):
     def collect(self):
         found, samples, reports = collect.phases(self.dir.name, self.phases)
         return (found, samples, reports,
-                collect.runs(found, samples, plan.DEFAULT_MODES))
+                collect.runs(found, samples, modeset.DEFAULT_MODES))
 
     def stock_checks(self, tick_ns=TICK_NS):
         found, samples, _, runs = self.collect()
@@ -86,7 +87,7 @@ class WholeRun(unittest.TestCase):
     def test_runs(self):
         found, samples, reports, runs = self.collect()
         self.assertEqual(len(found), len(self.phases))
-        self.assertEqual([r["mode"] for r in runs], list(plan.DEFAULT_MODES) * 2)
+        self.assertEqual([r["mode"] for r in runs], list(modeset.DEFAULT_MODES) * 2)
         for run in runs:
             self.assertEqual(run["rtt_ms"]["lost"], 0)
             self.assertEqual(run["rtt_ms"]["n"],
@@ -109,7 +110,7 @@ class WholeRun(unittest.TestCase):
         *_, runs = self.collect()
         text = report.table(runs)
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
-        for mode in plan.DEFAULT_MODES:
+        for mode in modeset.DEFAULT_MODES:
             self.assertEqual(text.count(f"\n  {mode:<10}"), 2)
         checks = report.checks(self.stock_checks())
         self.assertLessEqual(max(map(len, checks.splitlines())), 100)

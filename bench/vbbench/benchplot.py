@@ -2,7 +2,7 @@
 """How many times better than stock each mode is, for every figure of the bench.
 
 Runs by itself in the folder with bench.json (needs matplotlib) and writes
-bench.svg and bench.png there.
+bench-SCENARIO.svg and bench-SCENARIO.png there.
 """
 import json
 
@@ -59,47 +59,50 @@ def panel(ax, scenario, which):
         ax.spines[side].set_visible(False)
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("times better than stock")
-    ax.set_title(f"{scenario['name']}, " + (
-        "default slice" if which == "default" else
-        f"slices of {which / 1e6:g} ms"), fontsize=11, loc="left",
-        fontweight="bold")
+    ax.set_title(f"{scenario['name']}, {slice_name(which)}", fontsize=11,
+                 loc="left", fontweight="bold")
 
 
-def draw(bench):
-    panels = [(s, which) for s in bench["scenarios"] for which in s["slices"]
-              if any("to_stock" in e for e in s["results"]
+def slice_name(which):
+    return "default slice" if which == "default" \
+        else f"slices of {which / 1e6:g} ms"
+
+
+def draw(scenario):
+    slices = [which for which in scenario["slices"]
+              if any("to_stock" in e for e in scenario["results"]
                      if e["slice"] == which)]
-    if not panels:
+    if not slices:
         return None
-    lines = max(len({e["metric"] for e in s["results"]}) for s, _ in panels)
+    lines = len({e["metric"] for e in scenario["results"]})
+    height = .36 * lines + 2.3
     figure, axes = plt.subplots(
-        1, len(panels), squeeze=False,
-        figsize=(4.7 * len(panels) + 0.3, .36 * lines + 2.3))
+        1, len(slices), squeeze=False,
+        figsize=(4.7 * max(len(slices), 1.5) + 0.3, height))
     legend = {}
-    for ax, (scenario, which) in zip(axes[0], panels):
+    for ax, which in zip(axes[0], slices):
         panel(ax, scenario, which)
         handles, labels = ax.get_legend_handles_labels()
         legend.update(zip(labels, handles))
     figure.legend(legend.values(), legend.keys(), loc="upper left",
-                  ncols=min(len(legend), 3 * len(panels)), frameon=False,
+                  ncols=min(len(legend), 4), frameon=False,
                   fontsize=9, bbox_to_anchor=(0.005, 0.995))
-    figure.text(0.012, 0.012, "\n".join(
-        ["Right of 1 is better than stock; bars: 95 % intervals. "
-         "Logarithmic scale."]
-        + [f"{s['name']}: {s['text']}." for s in bench["scenarios"]]),
-        fontsize=7.5, color="#4b5563")
-    figure.tight_layout(rect=(0, 0.07, 1, 0.94))
+    figure.text(0.012, 0.012,
+                "Right of 1 is better than stock; bars: 95 % intervals. "
+                f"Logarithmic scale.\n{scenario['text']}.",
+                fontsize=7.5, color="#4b5563", va="bottom")
+    top = .3 * -(-len(legend) // 4) + .1
+    figure.tight_layout(rect=(0, .45 / height, 1, 1 - top / height))
     return figure
 
 
 def main():
     with open("bench.json") as f:
-        figure = draw(json.load(f))
-    if figure is None:
-        return
-    matplotlib.rcParams["svg.hashsalt"] = "vbalance"
-    figure.savefig("bench.svg", metadata={"Date": None})
-    figure.savefig("bench.png", dpi=110)
+        bench = json.load(f)
+    for scenario in bench["scenarios"]:
+        figure = draw(scenario)
+        if figure is not None:
+            plot.save(figure, f"bench-{scenario['name']}")
 
 
 if __name__ == "__main__":

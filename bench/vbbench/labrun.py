@@ -9,17 +9,17 @@ import time
 
 from vblab.util import LabError, die_with_parent
 
+from . import modeset
 from . import plan as planmod
 
 PROGRESS = re.compile(r" phase (\d+) of (\d+): (.*)$")
 
 
-
-def options(vcpus, blk=0):
-    """One guest with its vCPUs on one CPU; all else is on the other."""
-    return ["--cpus", "2", "--guests", "1", "--vcpus", str(vcpus),
+def options(vcpus, blk=0, guests=1):
+    """Guests with their vCPUs on one CPU; all else is on the other."""
+    return ["--cpus", "2", "--guests", str(guests), "--vcpus", str(vcpus),
             "--pin", "stacked", "--net", "1", "--blk", str(blk),
-            "--env", f"IRQBALANCE_S={planmod.IRQBALANCE_S}"]
+            "--env", f"IRQBALANCE_S={modeset.IRQBALANCE_S}"]
 
 
 def clock(seconds):

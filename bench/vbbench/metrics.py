@@ -4,10 +4,14 @@ import dataclasses
 import os
 import random
 
-from . import collect, parse, plan, stats
+from . import collect, parse, scenarios, stats
 
 BIN_S = 0.25            # rates are counted in such pieces; iperf3's -i too
 TCP_WARM_S = 1          # until the window is open and the buffers are full
+# Of the neighbour's figures: a test has begun, and is not yet over.
+WATCH_S = (1, .5)
+# Modes that the others are compared with, where they are measured.
+REFERENCES = ("stock", "idle", "remap-only")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,18 +22,24 @@ class Series:
     per_second: float
 
 
-def rates(times):
+def rates(times, length=None):
     """Events per second in each piece of BIN_S between the first and the
-    last."""
-    if not times:
-        return []
-    bins = max(1, int((max(times) - min(times)) / BIN_S))
+    last, or of @length seconds."""
+    if length is None:
+        if not times:
+            return []
+        first, length = min(times), max(times) - min(times)
+    else:
+        first = 0
+    bins = max(1, int(length / BIN_S + 1e-9))
+    # Less than that was measured.
+    size = min(BIN_S, length) or BIN_S
     counts = [0] * bins
     for t in times:
-        i = int((t - min(times)) / BIN_S)
+        i = int((t - first) / size)
         if i < bins:
             counts[i] += 1
-    return [c / BIN_S for c in counts]
+    return [c / size for c in counts]
 
 
 def timed(rows):
@@ -40,8 +50,45 @@ def timed(rows):
             Series(rates(times), 1 / BIN_S))
 
 
+def pair_name(kind, pair):
+    """tcp-rr, 64/1024 -> tcp-rr 64/1K"""
+    return f"{kind} " + "/".join(
+        f"{int(n) // 1024}K" if int(n) % 1024 == 0 else n
+        for n in pair.split("/"))
+
+
+def request_response(kind, text):
+    """Rates of each pair of sizes, and of all of them."""
+    out, every = {}, []
+    for pair, (rows, length) in parse.rr(text).items():
+        found = rates([t for t, ms in rows if ms is not None], length)
+        out[pair_name(kind, pair)] = Series(found, 1 / BIN_S)
+        every += found
+    if len(out) > 1:
+        out[f"{kind} all"] = Series(every, 1 / BIN_S)
+    return out
+
+
+def watched(test, samples):
+    """What the neighbour got and how often the CPU switched during a test."""
+    first, last = samples[0][0] + WATCH_S[0], samples[-1][0] - WATCH_S[1]
+    rows = [s for s in samples if first <= s[0] <= last]
+    steps = [[b - a for a, b in zip(*pair)] for pair in zip(rows, rows[1:])]
+    per_second = 1 / (sum(s[0] for s in steps) / len(steps)) if steps else 0
+    return {f"{test.name} share": Series([s[3] / 1e7 / s[0] for s in steps],
+                                         per_second),
+            f"{test.name} switches": Series([s[1] / s[0] for s in steps],
+                                            per_second)}
+
+
 def read_test(folder, index, test, ping_samples):
     """{name of a series: Series} of one test of a phase."""
+    watch = collect.read(folder, f"{index}.{test.name}.cpu", "")
+    return {**(watched(test, parse.cpu_samples(watch)) if watch else {}),
+            **read_tool(folder, index, test, ping_samples)}
+
+
+def read_tool(folder, index, test, ping_samples):
     if test.name == "ping":
         return {"ping": Series([v for _, v in ping_samples],
                                1000 / test.interval_ms)}
@@ -51,6 +98,12 @@ def read_test(folder, index, test, ping_samples):
         return {"udp": latency, "udp rate": rate}
     if test.kind in ("tcp-in", "tcp-out"):
         return {test.name: Series(parse.iperf3(text, TCP_WARM_S), 1 / BIN_S)}
+    if test.kind in ("tcp-rr", "udp-rr"):
+        return request_response(test.kind, text)
+    if test.kind == "sysbench":
+        # A value stands for itself.
+        return {f"sysbench {kind}": Series(values, 0)
+                for kind, values in parse.sysbench(text).items()}
     out = {}
     for depth, found in parse.fio(text).items():
         latency, rate = timed(found["samples"])
@@ -89,6 +142,7 @@ class Metric:
     q: object           # a quantile or "mean"
     unit: str
     more_is_better: bool = False
+    points: bool = False        # a share: less stock's is what counts
 
 
 def _latency(name, quantiles):
@@ -96,16 +150,32 @@ def _latency(name, quantiles):
             for q in quantiles]
 
 
-METRICS = (
+BASIC = (
     _latency("ping", (.5, .9, .99))
     + [Metric("udp rate", "udp rate", "mean", "1/s", True)]
     + _latency("udp", (.5, .9, .99))
     + [Metric(f"{kind}-{size}", f"{kind}-{size}", "mean", "Mbit/s", True)
-       for kind in ("tcp-in", "tcp-out") for size in plan.TCP_BYTES]
-    + [m for depth in plan.FIO_DEPTHS for m in
+       for kind in ("tcp-in", "tcp-out") for size in scenarios.TCP_BYTES]
+    + [m for depth in scenarios.FIO_DEPTHS for m in
        _latency(f"fio-{depth}", (.5, .99))
        + [Metric(f"fio-{depth} rate", f"fio-{depth} rate", "mean", "1/s",
                  True)]])
+# Tests whose effect on a neighbour is measured.
+WATCHED = [t.name for group in scenarios.tests(
+    scenarios.SCENARIOS["neighbour"], scenarios.TESTS, 0) for t in group]
+METRICS = (
+    BASIC
+    + [Metric(name, name, "mean", "1/s", True)
+       for kind in ("tcp-rr", "udp-rr")
+       for name in [*(pair_name(kind, p) for p in scenarios.RR_PAIRS),
+                    f"{kind} all"]]
+    + [m for test in WATCHED for m in (
+        Metric(f"{test} share", f"{test} share", "mean", "%", True, True),
+        Metric(f"{test} switches", f"{test} switches", "mean", "1/s"))]
+    + [Metric(f"sysbench {kind}", f"sysbench {kind}", "mean", "s")
+       for kind in scenarios.SYSBENCH])
+# Of a test with enough samples to ask for it.
+WORST = Metric("ping worst", "ping", 1.0, "ms")
 
 
 def _values(rounds):
@@ -117,43 +187,67 @@ def _block(rounds):
     return max(1, round(rate * collect.BLOCK_S))
 
 
-def compare(rounds, reference, q, seed):
-    """Ratio to the same metric of another mode, with its interval."""
+def compare(rounds, reference, q, seed, difference=False):
+    """Ratio to the same metric of another mode (or the difference), with its
+    interval."""
     found = stats.bootstrap_ratio(
         _values(rounds), _values(reference), [q],
-        (_block(rounds), _block(reference)), random.Random(seed))
-    return dict(zip(("ratio", "low", "high"), found[q]))
+        (_block(rounds), _block(reference)), random.Random(seed),
+        difference=difference)
+    name = "difference" if difference else "ratio"
+    return dict(zip((name, "low", "high"), found[q]))
 
 
-def table(found, slices, modes, seed=2012):
-    """One entry per slice, metric and mode."""
+def slices_ms(phases, slices):
+    """{slice: ms}, from what the phases say."""
+    return {which: p["base_slice_ns"] / 1e6 for which in slices
+            for p in phases
+            if (which == "default") == (p["slice"] == "default")
+            and which in ("default", p["base_slice_ns"])}
+
+
+def entry_of(metric, cells, mode, seed):
+    """@cells: {mode: {round: Series}} of one slice."""
+    rounds = cells[mode]
+    everything = stats.ranked([v for s in rounds.values() for v in s.values])
+    entry = {"metric": metric.name, "mode": mode, "unit": metric.unit,
+             "more_is_better": metric.more_is_better,
+             "value": stats.finite(stats.figure(everything, metric.q)),
+             "n": len(everything), "rounds": len(rounds)}
+    if metric is WORST:
+        # Of a single sample there is no interval.
+        return entry, everything
+    for name in REFERENCES:
+        if name in cells and name != mode:
+            entry[f"to_{name}"] = compare(rounds, cells[name], metric.q, seed)
+    if metric.points and "stock" in cells and mode != "stock":
+        entry["less_stock"] = compare(rounds, cells["stock"], metric.q, seed,
+                                      difference=True)
+    return entry, everything
+
+
+def table(found, slices, modes, seed=2012, worst_ms=None):
+    """One entry per slice, metric and mode. @worst_ms: {slice: ms}, for
+    scenarios whose worst round trip counts."""
     out = []
     for which in slices:
-        for metric in METRICS:
-            for mode in modes:
-                rounds = found.get((which, mode), {}).get(metric.series)
-                if not rounds:
-                    continue
-                everything = stats.ranked(
-                    [v for s in rounds.values() for v in s.values])
-                entry = {
-                    "slice": which, "metric": metric.name, "mode": mode,
-                    "unit": metric.unit,
-                    "more_is_better": metric.more_is_better,
-                    "value": stats.finite(stats.figure(everything, metric.q)),
-                    "n": len(everything), "rounds": len(rounds)}
-                for name in ("stock", "idle"):
-                    other = found.get((which, name), {}).get(metric.series)
-                    if other and name != mode:
-                        entry[f"to_{name}"] = compare(
-                            rounds, other, metric.q, seed)
+        for metric in METRICS + [WORST] * bool(worst_ms):
+            cells = {mode: found[which, mode][metric.series] for mode in modes
+                     if metric.series in found.get((which, mode), {})}
+            for mode in cells:
+                entry, everything = entry_of(metric, cells, mode, seed)
+                entry["slice"] = which
+                if metric is WORST:
+                    entry["slice_ms"] = worst_ms[which]
+                    entry["above_slice"] = sum(v > worst_ms[which]
+                                               for v in everything)
                 out.append(entry)
     return out
 
 
-def times_better(entry):
-    """(ratio, low, high) to stock, above 1 when better; None without one."""
-    ratio = entry.get("to_stock")
+def times_better(entry, reference="stock"):
+    """(ratio, low, high) to a mode, above 1 when better; None without one."""
+    ratio = entry.get(f"to_{reference}")
     if not ratio or None in ratio.values():
         return None
     found = ratio["ratio"], ratio["low"], ratio["high"]

@@ -164,6 +164,54 @@ def iperf3(text, warm_s):
             if s["start"] >= warm_s - .01 and s["seconds"] >= whole]
 
 
+def rr(text):
+    """Output of rr -> {"REQUEST/RESPONSE": ([(second of sending, ms or None)],
+    seconds in all)}."""
+    out = {}
+    for pair, body in sections(text).items():
+        *lines, last = body.splitlines() or [""]
+        if not last.startswith("end "):
+            raise ParseError(f"rr: {pair} is cut short")
+        rows = []
+        for line in lines:
+            at, ms = line.split()
+            rows.append((float(at), None if ms == "lost" else float(ms)))
+        out[pair] = rows, float(last.split()[1])
+    if not out:
+        raise ParseError("rr: nothing was measured")
+    return out
+
+
+TOTAL_TIME = re.compile(r"^\s*total time:\s*([\d.]+)s$", re.M)
+
+
+def sysbench(text):
+    """Sections "KIND.N" of sysbench's output -> {KIND: [seconds in all]}."""
+    out = {}
+    for name, body in sections(text).items():
+        m = TOTAL_TIME.search(body)
+        if not m:
+            raise ParseError(f"sysbench: {name} has no total time")
+        out.setdefault(name.split(".")[0], []).append(float(m[1]))
+    if not out:
+        raise ParseError("sysbench: nothing was measured")
+    return out
+
+
+def cpu_samples(text):
+    """Lines of cpu_sample() in phases.sh -> [(uptime s, switches, own ns,
+    neighbours' ns)]. What was written when it was ended may be cut short."""
+    rows = [line.split() for line in text.splitlines(True)
+            if line.endswith("\n")]
+    if not rows:
+        raise ParseError("no CPU samples")
+    try:
+        return [(float(up), int(switches), int(own), int(others))
+                for up, switches, own, others in rows]
+    except ValueError as error:
+        raise ParseError(f"CPU samples: {error}") from None
+
+
 def fio(text):
     """Sections as mode.sh prints them -> {queue depth: {"iops", "p50", "p99"
     (in ms, fio's own), "samples": [(second, ms)]}}."""

@@ -13,11 +13,22 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 COLOURS = {"idle": "#6b7280", "stock": "#b91c1c", "irqbalance": "#c2710c",
            "paper": "#6d28d9", "cost": "#0f6ab4", "guest-only": "#db2777",
+           "host-only": "#0f766e", "remap-only": "#b45309",
            "full": "#15803d"}
 TITLES = {"idle": "idle guest", "stock": "stock KVM",
           "irqbalance": "irqbalance", "paper": "vBalance\npolicy=paper",
           "cost": "vBalance\npolicy=cost", "guest-only": "vBalance\nguest-only",
+          "host-only": "vBalance\nhost-only",
+          "remap-only": "vBalance\nremapping only",
           "full": "vBalance\nfull"}
+
+
+def save(figure, name):
+    """As SVG (the same data give the same file) and as PNG."""
+    matplotlib.rcParams["svg.hashsalt"] = "vbalance"
+    figure.savefig(f"{name}.svg", metadata={"Date": None})
+    figure.savefig(f"{name}.png", dpi=110)
+    plt.close(figure)
 
 
 def load():
@@ -150,11 +161,7 @@ def panel(ax, run, samples, limits, longest):
 
 def main():
     demo, samples = load()
-    figure = draw(demo, samples)
-    # The same data give the same file.
-    matplotlib.rcParams["svg.hashsalt"] = "vbalance"
-    figure.savefig("demo.svg", metadata={"Date": None})
-    figure.savefig("demo.png", dpi=110)
+    save(draw(demo, samples), "demo")
 
 
 if __name__ == "__main__":

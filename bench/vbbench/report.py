@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The demo's table and its reading, for an 100 column terminal."""
-from . import plan
+from . import modeset
 
 
 def number(value):
@@ -69,8 +69,8 @@ def table(runs):
               f"{most} pings rests on the slowest {most // 100 + 1}.",
               "moves: retargeted interrupts; for irqbalance those found "
               "elsewhere at the end of a phase.",
-              f"irqbalance runs with -t {plan.IRQBALANCE_S}: it looks every "
-              f"{plan.IRQBALANCE_S} s, not every 10 s as by default, as a "
+              f"irqbalance runs with -t {modeset.IRQBALANCE_S}: it looks every "
+              f"{modeset.IRQBALANCE_S} s, not every 10 s as by default, as a "
               "phase is short."]
     return "\n".join(lines)
 

@@ -7,14 +7,15 @@ import time
 
 from vblab import util
 
-from . import collect, labrun, machine, plan, plotroot
+from . import collect, labrun, machine, modeset, plan, plotroot
 
 
 def add_options(p, rounds, modes, here):
     p.add_argument("--rounds", type=int, default=rounds, metavar="N",
                    help="times each mode is measured (default %(default)s)")
-    p.add_argument("--modes", default=",".join(modes), metavar="LIST",
-                   help="default %(default)s")
+    p.add_argument("--modes", default=modes and ",".join(modes),
+                   metavar="LIST", help="default "
+                   + ("%(default)s" if modes else "what the scenario has"))
     p.add_argument("--guest-params", action="append", default=[],
                    metavar="MODE=PARAMS", help="load vbalance_guest with "
                    "other parameters in this mode (repeatable)")
@@ -36,11 +37,12 @@ def chosen(p, what, text, known):
 
 
 def check_options(p, args):
-    args.modes = chosen(p, "mode", args.modes, plan.MODES)
-    if len(args.modes) > len(plan.DEFAULT_MODES):
-        p.error(f"more than {len(plan.DEFAULT_MODES)} modes at once")
+    if args.modes is not None:
+        args.modes = chosen(p, "mode", args.modes, modeset.MODES)
+    if len(args.modes or ()) > len(modeset.DEFAULT_MODES):
+        p.error(f"more than {len(modeset.DEFAULT_MODES)} modes at once")
     try:
-        args.mode_set = plan.with_params(args.guest_params)
+        args.mode_set = modeset.with_params(args.guest_params)
     except ValueError as error:
         p.error(str(error))
     if args.rounds < 1:
@@ -72,9 +74,9 @@ class Session:
         plotroot.ensure()
         os.makedirs(self.args.out, exist_ok=True)
 
-    def boot(self, name, phases, hogs, options):
+    def boot(self, name, phases, modes, hogs, options):
         """Goes through @phases in a boot with its files in the folder
-        @name; @hogs: busy threads. Returns a Boot."""
+        @name; @hogs: busy threads in @modes. Returns a Boot."""
         work = os.path.join(self.args.out, name)
         shutil.rmtree(work, ignore_errors=True)
         os.makedirs(work)
@@ -85,21 +87,22 @@ class Session:
         options = options + self.args.lab_option
         status = labrun.run(
             self.lab, self.here, phases,
-            plan.modes_file(self.args.mode_set, self.args.modes, hogs),
+            modeset.modes_file(self.args.mode_set, modes, hogs),
             options, work, self.began, lambda line: print(line, flush=True))
         folder = labrun.find_output(work)
         if folder is None:
             raise util.LabError(f"the lab run failed (exit {status}) before "
                                 f"anything was measured; logs: {work}")
         return Boot(self, work, folder, status, round(others.cpus(), 2),
-                    options)
+                    options, modes)
 
 
 class Boot:
-    def __init__(self, session, work, folder, status, other_cpus, options):
+    def __init__(self, session, work, folder, status, other_cpus, options,
+                 modes):
         self.session, self.work, self.folder = session, work, folder
         self.status, self.other_cpus = status, other_cpus
-        self.options = options
+        self.options, self.modes = options, modes
 
     def key_values(self):
         return dict(line.split(" ", 1) for line in
@@ -133,10 +136,10 @@ class Boot:
                     versions[f"vbalance_{side}"] = \
                         collect.module_version(text)
         on["modules"] = versions
-        on["modes"] = {m: vars(args.mode_set[m]) for m in args.modes}
+        on["modes"] = {m: vars(args.mode_set[m]) for m in self.modes}
         on["lab_options"] = self.options
         on["rounds"], on["order_seed"] = args.rounds, args.seed
-        on["irqbalance_interval_s"] = plan.IRQBALANCE_S
+        on["irqbalance_interval_s"] = modeset.IRQBALANCE_S
         try:
             with open(os.path.join(self.work, "lab", "result.json")) as f:
                 on["lab_result"] = json.load(f)

@@ -58,16 +58,6 @@ def figure(ordered, q):
     return quantile(ordered, q)
 
 
-def ratio(num, den, q):
-    """Ratio of two quantiles or means; None where it has no value."""
-    if not num or not den:
-        return None
-    a, b = figure(ranked(num), q), figure(ranked(den), q)
-    if not math.isfinite(b) or b <= 0:
-        return None
-    return a / b
-
-
 def common_rounds(a, b):
     return sorted(r for r in a if a[r] and b.get(r))
 
@@ -114,12 +104,18 @@ def middle(values, level):
 
 
 def bootstrap_ratio(num, den, qs, block, rng=None, resamples=1000,
-                    level=0.95):
-    """Interval for the ratio of the q-quantiles (or means, where q is "mean")
-    of two sets of samples, which resample() describes.
+                    level=0.95, difference=False):
+    """Interval for the ratio (or difference) of the q-quantiles (or means,
+    where q is "mean") of two sets of samples, which resample() describes.
 
     Returns {q: (ratio, low, high)}, entries None where it has no value.
     """
+    def compared(upper, lower):
+        # Lost against lost says nothing about the ratio.
+        if not math.isfinite(lower) or lower <= 0:
+            return None
+        return upper - lower if difference else upper / lower
+
     rng = rng or random.Random(1)
     rounds = common_rounds(num, den)
     if not rounds:
@@ -127,15 +123,14 @@ def bootstrap_ratio(num, den, qs, block, rng=None, resamples=1000,
     seen = {q: [] for q in qs}
     for a, b in resample(num, den, rounds, block, rng, resamples):
         for q in qs:
-            lower = figure(b, q)
-            upper = figure(a, q)
-            # Lost against lost says nothing about the ratio.
-            if math.isfinite(lower) and lower > 0:
-                seen[q].append(upper / lower)
+            value = compared(figure(a, q), figure(b, q))
+            if value is not None:
+                seen[q].append(value)
     out = {}
     for q in qs:
-        point = ratio([s for r in rounds for s in num[r]],
-                      [s for r in rounds for s in den[r]], q)
+        point = compared(*(figure(ranked([s for r in rounds
+                                          for s in side[r]]), q)
+                           for side in (num, den)))
         out[q] = (finite(point), *middle(seen[q], level))
     return out
 

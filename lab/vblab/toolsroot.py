@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""fio, iperf3 and sockperf from Debian, for the boots that ask for them.
+"""fio, iperf3, sockperf and sysbench from Debian, for the boots that ask for them.
 
 Not in the lab's package root: fio alone brings the clients of Ceph, GlusterFS
 and NFS with it, for which most boots need not wait.
@@ -10,7 +10,7 @@ from __future__ import annotations
 from . import debroot, root
 from .cpio import Archive
 
-PROGRAMS = ("fio", "iperf3", "sockperf")
+PROGRAMS = ("fio", "iperf3", "sockperf", "sysbench")
 # In the lab's machines.
 FOLDER = "lab/tools"
 LOADER = "lib64/ld-linux-x86-64.so.2"
