@@ -16,6 +16,8 @@ help:
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make test           unit tests, then the lab tests"
 	@echo "make test-long      more of them, and the soak for ten minutes instead of one"
+	@echo "make test-debug     all of them on kernels that watch memory, locks and data races"
+	@echo "make coverage       which lines of the modules they run"
 	@echo "make unit           unit tests only (no root, no lab)"
 	@echo "make model          only the model of the redirection protocol"
 	@echo "make clean          remove what was built here"
@@ -67,6 +69,17 @@ test: python
 test-long: python
 	lab/lab test --long --env SOAK_SECONDS=600 --env LONG=1
 
+# On kernels of the lab's own (lab/debug); hours.
+test-debug: python
+	status=0; for kernel in debug debug-kcsan; do \
+		lab/lab test --long --host-kernel $$kernel --guest-kernel $$kernel \
+			--env LONG=1 --env BOOSTS=10000 || status=1; \
+	done; exit $$status
+
+coverage: python
+	lab/lab test --long --coverage --host-kernel debug --guest-kernel debug \
+		--env LONG=1
+
 clean:
 	rm -rf selftests/unit/build selftests/model/build bench/out
 	find . -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
@@ -74,4 +87,4 @@ clean:
 		-o -name Module.symvers | xargs rm -f
 
 .PHONY: all help modules install uninstall python demo bench hookcost unit \
-	model test test-long clean
+	model test test-long test-debug coverage clean
