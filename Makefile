@@ -32,6 +32,8 @@ help:
 	@echo "make test-long      more of them, and the soak for ten minutes instead of one"
 	@echo "make test-matrix    the lab tests on pairs of kernels (over an hour)"
 	@echo "make check          style, compiler and sparse warnings, rules, spelling, the ABI (root)"
+	@echo "make test-debug     all of them on kernels that watch memory, locks and data races"
+	@echo "make coverage       which lines of the modules they run"
 	@echo "make unit           unit tests only (no root, no lab)"
 	@echo "make model          only the model of the redirection protocol"
 	@echo "make clean          remove what was built here"
@@ -133,6 +135,17 @@ test-long: python
 test-matrix: python
 	lab/lab matrix
 
+# On kernels of the lab's own (lab/debug); hours.
+test-debug: python
+	status=0; for kernel in debug debug-kcsan; do \
+		lab/lab test --long --host-kernel $$kernel --guest-kernel $$kernel \
+			--env LONG=1 --env BOOSTS=10000 || status=1; \
+	done; exit $$status
+
+coverage: python
+	lab/lab test --long --coverage --host-kernel debug --guest-kernel debug \
+		--env LONG=1
+
 clean:
 	rm -rf selftests/unit/build selftests/model/build bench/out out
 	rm -f compat/.found
@@ -142,4 +155,4 @@ clean:
 
 .PHONY: all help modules install uninstall dkms-source units dkms-install \
 	dkms-uninstall deb python demo bench hookcost check unit \
-	model test test-long test-matrix clean
+	model test test-long test-matrix test-debug coverage clean

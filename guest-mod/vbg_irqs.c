@@ -28,6 +28,7 @@
 #include <linux/xarray.h>
 
 #include "vbg.h"
+#include "../common/fault.h"
 
 #define VBG_PCI_VENDOR	0x1af4
 
@@ -450,7 +451,8 @@ static struct notifier_block vbg_pci_nb = { .notifier_call = vbg_pci_event };
 
 int vbg_irqs_init(void)
 {
-	int err = bus_register_notifier(&pci_bus_type, &vbg_pci_nb);
+	int err = vb_fault() ?:
+		  bus_register_notifier(&pci_bus_type, &vbg_pci_nb);
 
 	if (err)
 		return err;

@@ -9,6 +9,7 @@
 #include <linux/workqueue.h>
 
 #include "vbg.h"
+#include "../common/fault.h"
 #include "../common/param.h"
 
 #define CREATE_TRACE_POINTS
@@ -74,6 +75,8 @@ MODULE_PARM_DESC(borrow_cpu, "share of a vCPU that the timer of borrow_us may ta
 bool vbg_observe;
 VB_BOOL_PARAM(observe, vbg_observe, 0644);
 MODULE_PARM_DESC(observe, "0 or 1 (default 0): decide, count and trace, but move nothing");
+
+VB_FAULT_PARAM;
 
 /* What this kernel allows; known when the probes are on. */
 static bool vbg_can_redirect, vbg_can_serve;
@@ -195,7 +198,8 @@ static int __init vbg_init(void)
 		return err;
 	vbg_redirect_init();
 	vbg_borrow_init();
-	err = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "vbalance/guest:online",
+	err = vb_fault() ?:
+	      cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "vbalance/guest:online",
 				vbg_cpu_online, vbg_cpu_offline);
 	if (err < 0)
 		return err;

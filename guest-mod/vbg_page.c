@@ -27,6 +27,7 @@
 #include "vbg.h"
 #include "vbg_area.h"
 #include "vbg_trace.h"
+#include "../common/fault.h"
 
 struct vbg_area __rcu *vbg_active;
 static struct vbg_area *vbg_area;	/* work item; active, or dead */
@@ -487,10 +488,11 @@ int vbg_page_init(void)
 	int err;
 
 	vbg_next_try = jiffies;
-	err = register_reboot_notifier(&vbg_reboot_nb);
+	err = vb_fault() ?: register_reboot_notifier(&vbg_reboot_nb);
 	if (err)
 		return err;
-	err = atomic_notifier_chain_register(&panic_notifier_list,
+	err = vb_fault() ?:
+	      atomic_notifier_chain_register(&panic_notifier_list,
 					     &vbg_panic_nb);
 	if (err)
 		goto err_reboot;
@@ -505,7 +507,7 @@ err_reboot:
 /* From here on hibernation can stop and start the maintenance. */
 int vbg_page_pm_init(void)
 {
-	return register_pm_notifier(&vbg_pm_nb);
+	return vb_fault() ?: register_pm_notifier(&vbg_pm_nb);
 }
 
 /* Before the maintenance is stopped for good. */

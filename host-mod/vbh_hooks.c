@@ -23,6 +23,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 
+#include "../common/fault.h"
 #include "../compat/ftrace_arg.h"
 #include "vbh.h"
 #include "vbh_param.h"
@@ -505,7 +506,7 @@ int vbh_hooks_init(void)
 
 	for (f = 0; f < VBH_NR_FEATURES; f++)
 		vbh_feature_set(f, -ENXIO, "kvm is not loaded");
-	err = register_module_notifier(&vbh_module_nb);
+	err = vb_fault() ?: register_module_notifier(&vbh_module_nb);
 	if (err)
 		return err;
 	/* The notifier may have been faster than we: under its lock. */

@@ -9,6 +9,7 @@
 #include "../core/algorithm1.h"
 #include "vbh.h"
 #include "vbh_param.h"
+#include "../common/fault.h"
 #include "../common/param.h"
 
 #define CREATE_TRACE_POINTS
@@ -68,6 +69,8 @@ MODULE_PARM_DESC(holder_us, "how long a device interrupt may keep a vCPU busy of
 bool vbh_observe;
 VB_BOOL_PARAM(observe, vbh_observe, 0444);
 MODULE_PARM_DESC(observe, "0 or 1 (default 0): watch and count, but offer nothing to guests");
+
+VB_FAULT_PARAM;
 
 /*
  * We read struct kvm_vcpu, but link to no symbol of kvm.ko whose CRC would

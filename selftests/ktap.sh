@@ -150,7 +150,7 @@ ktap_reload() {
 
 # await SECONDS COMMAND...: until it succeeds. Generous: machines are slow.
 await() {
-	ktap_left=$(($1 * 5))
+	ktap_left=$(($1 * 5 * ${SLOW:-1}))
 	shift
 	until "$@"; do
 		ktap_left=$((ktap_left - 1))

@@ -122,15 +122,25 @@ guest_wait() {
 		echo "guest_wait: guest $1 was not started" >&2
 		return 1
 	}
-	if ! agent wait $((3 + $1)) "${2:-120}" "$lab_pid"; then
+	if ! agent wait $((3 + $1)) "${2:-$((120 * SLOW))}" "$lab_pid"; then
 		tail -n 5 "$LAB_RUN/qemu-l2-$1.log" >&2
 		return 1
 	fi
 	guest_pin "$1"
 }
 
+# What would be lost with it.
+lab_save() {
+	[ -d /sys/kernel/debug/gcov ] || return 0
+	lab_dir=$LAB_OUT/gcov/l2-$1-$(cut -d ' ' -f 1 /proc/uptime)
+	timeout 60 guest "$1" 'coverage /tmp/gcov' </dev/null >/dev/null 2>&1 &&
+		timeout 60 guest "$1" 'tar -C /tmp/gcov -cf - .' </dev/null |
+		{ mkdir -p "$lab_dir" && tar -C "$lab_dir" -xf -; } 2>/dev/null
+}
+
 guest_stop() {
 	guest_running "$1" || return 0
+	lab_save "$1"
 	lab_pid=$(guest_pid "$1")
 	kill "$lab_pid"
 	for lab_try in $(seq 100); do

@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 import labpath  # noqa: F401
-from vblab import logs, machine, session, suite
+from vblab import kernels, logs, machine, session, suite
 from vblab.suite import Boot, Test
 from vblab.util import LabError
 
@@ -48,6 +48,19 @@ class Boots(unittest.TestCase):
             chosen = suite.select(boots, re.compile(pattern))
             self.assertEqual([(b.name, len(b.tests)) for b in chosen],
                              expected)
+
+    def test_kernels(self):
+        only = Boot("c", ["--net", "2"], BOOT.tests, 9, kernel="debug")
+        self.assertEqual([b.name for b in suite.on_kernels(
+            [BOOT, only], "6.12", "debug")], ["b"])
+        b, c = suite.on_kernels([BOOT, only], "debug", "debug")
+        self.assertEqual(c.args, ["--host-kernel", "debug", "--guest-kernel",
+                                  "debug", "--net", "2"])
+        # Time limits are longer there.
+        slow = kernels.slowness("debug")
+        self.assertGreater(slow, 1)
+        self.assertIn(f"timeout {9 * slow} ./a.sh", suite.driver(b))
+        self.assertIn("timeout 9 ./a.sh", suite.driver(BOOT))
 
 
 class Results(unittest.TestCase):

@@ -27,6 +27,8 @@ MODULES = ["host-mod/vbalance_host.ko", "guest-mod/vbalance_guest.ko"]
 PROGRAM_FOLDERS = ["lab/src", "bench/src", "selftests/src"]
 CFLAGS = ["-O2", "-Wall", "-Wextra", "-static", "-pthread"]
 KEEP_BUILDS = 40
+# Where modules are built, and what is kept of that for coverage.
+TREE = "tree"
 
 # What a build in the checkout leaves there.
 PRODUCTS = (".o", ".ko", ".mod", ".mod.c", ".cmd", ".symvers", ".order", ".a",
@@ -53,18 +55,26 @@ class Products:
 
 
 def modules(kernel: Kernel, keep_going: bool = False,
+            coverage: bool = False,
             repo: Path = paths.REPO) -> dict[str, Path]:
-    """Our modules for that kernel; empty while there are none to build."""
+    """Our modules for that kernel; empty while there are none to build.
+
+    With `coverage` they count which of their lines run (CONFIG_GCOV_KERNEL),
+    and the tree that they were built in stays beside them.
+    """
     if not any((repo / m).parent.is_dir() for m in MODULES):
         return {}
     files = list(source_files(MODULE_SOURCES, repo))
-    key = Hasher(kernel.root.content, kernel.release).files(repo, files)
+    words = kernel.module_words + ["GCOV_PROFILE=y"] * coverage
+    key = Hasher(kernel.root.content, kernel.release, *words)
+    key.files(repo, files)
     target = paths.builds() / f"modules-{key.short()}"
     with locked(paths.lock("build")):
         if not target.exists():
             say(f"building the modules for {kernel.release}")
             try:
-                _make_modules(kernel, repo, files, target)
+                _make_modules(kernel, repo, files, target, words,
+                              coverage)
             except LabError as e:
                 if not keep_going:
                     raise
@@ -83,17 +93,17 @@ def copy_sources(repo: Path, files: Iterable[Path], tree: Path) -> None:
 
 
 def _make_modules(kernel: Kernel, repo: Path, files: list[Path],
-                  target: Path) -> None:
+                  target: Path, words: list[str], coverage: bool) -> None:
     with temp_dir(paths.tmp(), "build-") as work:
-        tree = work / "tree"
+        tree = work / TREE
         copy_sources(repo, files, tree)
         log = work / "log"
         status = kernel.root.chroot(
             # Debug information would only make the images larger.
-            ["sh", "-ec", 'make -j"$(nproc)" KDIR="$1" modules; '
+            ["sh", "-ec", 'make -j"$(nproc)" "$@" modules; '
              "find . -name '*.ko' -exec strip -g {} +", "sh",
-             f"/lib/modules/{kernel.release}/build"],
-            log, work=work, cwd=f"/{WORK_IN_ROOT}/tree")
+             f"KDIR=/lib/modules/{kernel.release}/build", *words],
+            log, work=work, cwd=f"/{WORK_IN_ROOT}/{TREE}")
         if status:
             raise LabError(f"building the modules for {kernel.release} "
                            f"failed:\n{_without_noise(tail(log, 60))}")
@@ -103,6 +113,8 @@ def _make_modules(kernel: Kernel, repo: Path, files: list[Path],
             if (tree / rel).exists():
                 shutil.copyfile(tree / rel, out / Path(rel).name)
         shutil.copyfile(log, out / "log")
+        if coverage:
+            tree.rename(out / TREE)
         target.parent.mkdir(parents=True, exist_ok=True)
         out.rename(target)
     _trim("modules-*")

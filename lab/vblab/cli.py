@@ -78,7 +78,8 @@ def parser() -> argparse.ArgumentParser:
 
     c = sub.add_parser("doctor", help="check this machine and set the lab up")
     c.add_argument("--all", action="store_true",
-                   help="set up all kernels, not only the default")
+                   help="set up all kernels of the distribution, not only "
+                   "the default")
     c.set_defaults(func=_doctor)
 
     c = sub.add_parser("run", help="boot, run scripts, judge the logs")
@@ -113,9 +114,12 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--filter", metavar="RE", default="",
                    help="only those whose name matches")
     c.add_argument("--list", action="store_true", help="only list them")
+    options.add_kernel_options(c)
     c.add_argument("--long", action="store_true",
                    help="also the boots that are marked long")
     options.add_env_option(c, "environment of the boots' tests")
+    c.add_argument("--coverage", action="store_true",
+                   help="which lines of the modules ran, by file")
     _add_jobs(c)
     c.set_defaults(func=_test)
 

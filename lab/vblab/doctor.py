@@ -103,7 +103,7 @@ def _check(items: list[tuple[str, Callable[[], str]]]) -> bool:
 
 
 def run(o: argparse.Namespace) -> int:
-    names = kernels.names() if o.all else [kernels.default()]
+    names = kernels.packaged() if o.all else [kernels.default()]
     machine = [("architecture", _architecture), ("processors", _processors),
                ("memory", _memory), ("user", _user), ("cache", _cache),
                ("mirror", _mirror)]

@@ -26,8 +26,18 @@ def names() -> list[str]:
     return list(data()["kernels"])
 
 
+def packaged() -> list[str]:
+    """Those that need not be built."""
+    return [n for n, spec in data()["kernels"].items() if "config" not in spec]
+
+
 def default() -> str:
     return data()["default"]
+
+
+def slowness(*used: str) -> int:
+    """Time limits are to be so many times longer with these kernels."""
+    return max(data()["kernels"].get(n, {}).get("slow", 1) for n in used)
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,16 @@ class Kernel:
     @property
     def image(self) -> Path:
         return self.root.path / "boot" / f"vmlinuz-{self.release}"
+
+    @property
+    def args(self) -> str:
+        """Words for its command line."""
+        return data()["kernels"][self.name].get("args", "")
+
+    @property
+    def module_words(self) -> list[str]:
+        """For make, when our modules are built for it."""
+        return data()["kernels"][self.name].get("module_make", [])
 
     @property
     def modules(self) -> Path:
@@ -60,12 +80,13 @@ def find_release(root: Path, prefix: str) -> str | None:
 
 def get(name: str) -> Kernel:
     """The kernel of that name, its package root made if necessary."""
-    from . import root as rootmod
+    from . import kbuild, root as rootmod
     spec = data()["kernels"].get(name)
     if spec is None:
         raise LabError(f"unknown kernel {name!r}; known: " + ", ".join(names()))
     root = rootmod.ensure(spec["root"])
-    release = find_release(root.path, spec["release"])
+    release = kbuild.ensure(root, name, spec) if "config" in spec else \
+        find_release(root.path, spec["release"])
     if release is None:
         raise LabError(f"the {root.name} package root has no kernel "
                        f"{spec['release']}* with headers")

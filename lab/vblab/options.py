@@ -77,11 +77,7 @@ def _script(text: str) -> Path:
 
 def add_boot_options(p: argparse.ArgumentParser) -> None:
     g = p.add_argument_group("machines")
-    known = ", ".join(kernels.names())
-    g.add_argument("--host-kernel", metavar="K", default=kernels.default(),
-                   help=f"kernel of L1: {known} (default %(default)s)")
-    g.add_argument("--guest-kernel", metavar="K", default=kernels.default(),
-                   help="kernel of the guests (default %(default)s)")
+    add_kernel_options(g)
     g.add_argument("--cpus", type=positive, default=2, metavar="N",
                    help="CPUs of L1 (default 2)")
     g.add_argument("--mem", type=positive, default=4096, metavar="MB",
@@ -139,9 +135,21 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                        f"{where}, in /lab/bin: {', '.join(toolsroot.PROGRAMS)}; "
                        "separated by commas")
     add_env_option(g, "environment of the scripts")
+    g.add_argument("--coverage", action="store_true",
+                   help="modules of ours that count which of their lines "
+                        "run; the counters come back in gcov/ (kernels with "
+                        "CONFIG_GCOV_KERNEL)")
     g.add_argument("--keep-going", action="store_true",
                    help="leave out modules and programs that do not "
                         "compile")
+
+
+def add_kernel_options(p: argparse._ActionsContainer) -> None:
+    known = ", ".join(kernels.names())
+    p.add_argument("--host-kernel", metavar="K", default=kernels.default(),
+                   help=f"kernel of L1: {known} (default %(default)s)")
+    p.add_argument("--guest-kernel", metavar="K", default=kernels.default(),
+                   help="kernel of the guests (default %(default)s)")
 
 
 def add_env_option(p: argparse._ActionsContainer, text: str) -> None:

@@ -81,9 +81,9 @@ def prepare(o: argparse.Namespace) -> Payload:
     tools = root.ensure(kernels.data()["tools_root"])
     host = kernels.get(o.host_kernel)
     guest = kernels.get(o.guest_kernel)
-    host_modules = build.modules(host, o.keep_going)
+    host_modules = build.modules(host, o.keep_going, o.coverage)
     guest_modules = host_modules if guest == host else \
-        build.modules(guest, o.keep_going)
+        build.modules(guest, o.keep_going, o.coverage)
     payload = Payload(tools, host, guest, host_modules, guest_modules,
                       build.programs(tools, o.keep_going))
     if o.tools_l1 or o.tools_l2:
@@ -96,6 +96,10 @@ def prepare(o: argparse.Namespace) -> Payload:
         if wanted is not None and name not in have:
             raise LabError(f"{option}: there is no {name} to load")
     return payload
+
+
+def _slowness(payload: Payload) -> int:
+    return kernels.slowness(payload.host.name, payload.guest.name)
 
 
 def _config(values: dict[str, object], exported: list[tuple[str, str]]) -> bytes:
@@ -111,6 +115,9 @@ def _common(archive: Archive, payload: Payload, modules: dict[str, Path],
     for name, path in payload.programs.items():
         archive.file(f"lab/bin/{name}", path, mode=0o755)
     archive.link("lab/bin/guest", "agent")
+    for name in ("leaks", "coverage"):
+        archive.file(f"lab/bin/{name}", paths.LAB / "common" / name,
+                     mode=0o755)
     archive.folder("lab/selftests")
     selftests = paths.REPO / "selftests"
     # Those are for the user's own system, and large when built.
@@ -129,7 +136,8 @@ def _l2_archive(o: argparse.Namespace, payload: Payload) -> Archive:
     a.file("init", paths.LAB / "l2/init", mode=0o755)
     a.file("lab/config", _config(
         {"LAB_MODULES": " ".join(images.loadable(payload.guest, "l2"))},
-        [("GUESTS", str(o.guests)), ("VCPUS", str(o.vcpus)), *o.env]))
+        [("GUESTS", str(o.guests)), ("VCPUS", str(o.vcpus)),
+         ("SLOW", str(_slowness(payload))), *o.env]))
     _common(a, payload, payload.guest_modules, o.l2)
     toolsroot.add(a, o.tools_l2)
     for source, dest in o.add + o.add_l2:
@@ -148,7 +156,7 @@ def _l1_archive(o: argparse.Namespace, payload: Payload, mode: str,
         "GUESTS": o.guests, "VCPUS": o.vcpus, "CPUS": o.cpus, "PIN": o.pin,
         "NET": o.net, "NET_QUEUES": o.net_queues, "BLK": o.blk,
         "BLK_QUEUES": o.blk_queues, "BLK_SIZE": o.blk_size,
-        "GUEST_MEM": o.guest_mem,
+        "GUEST_MEM": o.guest_mem, "SLOW": _slowness(payload),
     }
     a.file("lab/config", _config({
         "MODE": mode,
@@ -164,7 +172,7 @@ def _l1_archive(o: argparse.Namespace, payload: Payload, mode: str,
         "L2_BACKGROUND": int(o.l2_background),
         "QEMU_L2": o.qemu_l2,
         "KERNEL_ARGS": machine.KERNEL_ARGS,
-        "APPEND_L2": o.append_l2,
+        "APPEND_L2": f"{payload.guest.args} {o.append_l2}".strip(),
     }, [(k, str(v)) for k, v in exported.items()] + o.env))
     _common(a, payload, payload.host_modules, o.l1)
     a.file("lab/l2/vmlinuz", payload.guest.image)
@@ -368,7 +376,8 @@ def run(o: argparse.Namespace, mode: str = "run", echo: bool = True) -> int:
         for n in range(o.guests):
             ports[f"l2-{n}"] = out / f"l2-{n}.log"
         l1 = machine.Machine(payload.tools, payload.host, initrd,
-                             out / "l1.log", o.cpus, o.mem, o.append_l1,
+                             out / "l1.log", o.cpus, o.mem,
+                             f"{payload.host.args} {o.append_l1}",
                              ports, interactive=mode == "shell", icount=o.icount)
         start = time.monotonic()
         control = _Control(ports["lab.ctl"], outcome, start, echo)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from . import kernels, ktap, paths, root, session
+from . import coverage, kernels, ktap, paths, root, session
 from .ktap import FAILED, PASSED, SKIPPED, Result
 from .root import REPO_IN_ROOT, WORK_IN_ROOT
 from .util import (Interrupted, LabError, die_with_parent, run_logged,
@@ -54,6 +54,8 @@ class Boot:
     tests: list[Test]
     test_timeout: int = TEST_TIMEOUT
     long: bool = False      # only with --long
+    kernel: str | None = None   # only with this one in both levels
+    slow: int = 1           # time limits are so many times longer
 
 
 @dataclass
@@ -90,7 +92,7 @@ def load_boots(path: Path) -> list[Boot]:
     boots = []
     for entry in json.loads(path.read_text()):
         unknown = set(entry) - {"name", "args", "l1", "l2", "test_timeout",
-                                "long"}
+                                "long", "kernel"}
         if unknown or "name" not in entry:
             raise LabError(f"{path.name}: {entry.get('name', entry)}: "
                            f"unknown or missing keys: {sorted(unknown)}")
@@ -104,7 +106,7 @@ def load_boots(path: Path) -> list[Boot]:
                                f"there is no selftest {t.path}")
         boots.append(Boot(entry["name"], args, tests,
                           entry.get("test_timeout", TEST_TIMEOUT),
-                          entry.get("long", False)))
+                          entry.get("long", False), entry.get("kernel")))
     return boots
 
 
@@ -119,19 +121,29 @@ def select(boots: list[Boot], pattern: re.Pattern) -> list[Boot]:
     return chosen
 
 
+def on_kernels(boots: list[Boot], host: str, guest: str) -> list[Boot]:
+    """Those that these kernels can run; what an entry itself says wins."""
+    return [replace(b, slow=kernels.slowness(host, guest),
+                    args=["--host-kernel", host, "--guest-kernel", guest,
+                          *b.args])
+            for b in boots
+            if b.kernel is None or b.kernel == host == guest]
+
+
 def driver(boot: Boot) -> str:
     """L1 script that runs the tests; marks where each begins and ends."""
     lines = ["#!/bin/sh", ". /lab/lib.sh", "cd /lab/selftests",
              'begin() { printf "\\n@test begin %s\\n" "$1"; }',
              'end() { printf "\\n@test end %s %s\\n" "$1" "$2"; }']
+    limit = boot.test_timeout * boot.slow
     for i, test in enumerate(boot.tests):
         path = shlex.quote(f"./{test.path}")
         if test.where == "l1":
-            command = f"timeout {boot.test_timeout} {path}"
+            command = f"timeout {limit} {path}"
         else:
             number = test.where[3:]
             inner = shlex.quote(f"cd /lab/selftests && exec {path}")
-            command = f"timeout {boot.test_timeout} guest {number} {inner}"
+            command = f"timeout {limit} guest {number} {inner}"
         lines += [f"begin {i}", f"{command} </dev/null 2>&1", f"end {i} $?"]
     return "\n".join(lines + ["exit 0", ""])
 
@@ -207,7 +219,7 @@ class _Running:
 
 
 def _run_words(boot: Boot, out: Path) -> list[str]:
-    timeout = 120 + boot.test_timeout * len(boot.tests)
+    timeout = (120 + boot.test_timeout * len(boot.tests)) * boot.slow
     return ["run", "--timeout", str(timeout), *boot.args,
             "--l1", str(out / "driver.sh"), "--out", str(out)]
 
@@ -347,10 +359,16 @@ def run(o: argparse.Namespace) -> int:
     left_out = [b.name for b in boots
                 if b.long and not o.long and not o.filter]
     boots = [b for b in boots if b.name not in left_out]
+    used = o.host_kernel, o.guest_kernel
+    boots = on_kernels(boots, *used)
+    # Of other kernels only the boots can tell anything.
+    others = used != (kernels.default(),) * 2
     make = [name for name, folder in MAKE.items()
-            if (paths.REPO / folder).is_dir() and pattern.search(name)]
+            if (paths.REPO / folder).is_dir() and pattern.search(name)
+            and not others]
     python = [f for f in PYTHON
-              if (paths.REPO / f).is_dir() and pattern.search(f)]
+              if (paths.REPO / f).is_dir() and pattern.search(f)
+              and not others]
     if o.list:
         for name in make + python:
             print(name)
@@ -360,6 +378,7 @@ def run(o: argparse.Namespace) -> int:
         return 0
 
     for b in boots:
+        b.args += ["--coverage"] * o.coverage
         b.args += [word for name, value in o.env
                    for word in ("--env", f"{name}={value}")]
     tally = Tally()
@@ -405,6 +424,8 @@ def report(work: Callable[[Path], None], tally: Tally,
         work(out)
     except Interrupted:
         interrupted = True
+    if o.coverage and not interrupted:
+        coverage.report(kernels.get(used[0]), out)
     print(f"{time.monotonic() - start:.0f} s; logs in {out}")
     for r in tally.results:
         if r.state == FAILED:

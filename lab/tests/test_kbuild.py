@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+import unittest
+
+import labpath  # noqa: F401
+from vblab import kbuild, kernels
+
+BUILT = {name: spec for name, spec in kernels.data()["kernels"].items()
+         if "config" in spec}
+
+
+class Missed(unittest.TestCase):
+    WANTED = "CONFIG_A=y\nCONFIG_B=m\n# CONFIG_C is not set\nCONFIG_D=17\n"
+
+    def test_all_as_asked_for(self):
+        # What is not there at all is not set.
+        got = "CONFIG_D=17\nCONFIG_B=m\nCONFIG_A=y\nCONFIG_E=y\n"
+        self.assertEqual(kbuild.missed(self.WANTED, got), [])
+
+    def test_each_difference(self):
+        got = "# CONFIG_A is not set\nCONFIG_B=y\nCONFIG_C=y\n"
+        self.assertEqual(kbuild.missed(self.WANTED, got), [
+            "CONFIG_A: wanted y, is n", "CONFIG_B: wanted m, is y",
+            "CONFIG_C: wanted n, is y", "CONFIG_D: wanted 17, is n"])
+
+    def test_a_remark_is_no_setting(self):
+        self.assertEqual(kbuild.settings("# CONFIG_A=y would be wrong\n"), {})
+
+
+class Spec(unittest.TestCase):
+    def test_the_source_is_in_the_root(self):
+        for name, spec in BUILT.items():
+            packages = kernels.data()["roots"][spec["root"]]["packages"]
+            self.assertIn(spec["source"], packages, name)
+
+    def test_a_kernel_of_its_own_for_each(self):
+        endings = [kbuild.suffix(n, s) for n, s in BUILT.items()]
+        self.assertEqual(len(set(endings)), len(BUILT))
+
+    def test_another_configuration_is_another_kernel(self):
+        name, spec = next(iter(BUILT.items()))
+        other = {**spec, "make": ["X=y"]}
+        self.assertNotEqual(kbuild.suffix(name, spec),
+                            kbuild.suffix(name, other))
+
+    def test_nobody_builds_one_to_check_the_machine(self):
+        self.assertFalse(set(BUILT) & set(kernels.packaged()))
+
+
+if __name__ == "__main__":
+    unittest.main()
