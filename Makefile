@@ -58,7 +58,7 @@ uninstall:
 
 dkms-source:
 	@set -e; for f in $$(find $(MODULE_SOURCES) dkms.conf LICENSE -type f \
-			\( -name '*.[ch]' ! -name '*.mod.c' -o -name '[KLMV]*' \
+			\( -name '*.[ch]' ! -name '*.mod.c' -o -name '[KLMV]*' -o -name '*.sh' \
 			-o -name dkms.conf \)); do \
 		install -D -m 644 "$$f" "$(DESTDIR)$(DKMS_TREE)/$$f"; \
 	done
