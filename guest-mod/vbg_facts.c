@@ -64,7 +64,10 @@ static int vbg_facts_compared;
 
 /**
  * vbg_facts_check() - is the running kernel what this was built for?
- * Context: process, sleeps. Return: 0, or -ENOEXEC: not at all.
+ *
+ * Context: process, sleeps.
+ *
+ * Return: 0, or -ENOEXEC: not at all.
  */
 int vbg_facts_check(void)
 {

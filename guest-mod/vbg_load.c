@@ -433,7 +433,10 @@ err_unregister:
  * vbg_load_has() - is all there that a feature needs of the kernel?
  * @f: feature
  * @missing: what is not
+ *
  * Context: any, after vbg_load_init().
+ *
+ * Return: there is all.
  */
 bool vbg_load_has(enum vbg_feature f, const char **missing)
 {

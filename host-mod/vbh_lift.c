@@ -340,7 +340,10 @@ void vbh_lift_init(const struct task_struct *lifter)
 /**
  * vbh_lift_sees_changes() - are both probes on?
  * @missing: what keeps one from it
- * Context: after vbh_lift_init(). Return: 0 or a negative errno.
+ *
+ * Context: after vbh_lift_init().
+ *
+ * Return: 0 or a negative errno.
  */
 int vbh_lift_sees_changes(const char **missing)
 {

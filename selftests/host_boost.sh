@@ -25,7 +25,7 @@ for hook in ftrace ${LONG:+kprobe}; do
 	check "hook=$hook: boosts are offered" grep -q "^boost on" $HOST/features
 	embed "hook=$hook" kvm_boost
 	if [ "${LONG-}" ]; then
-		embed "hook=$hook: storm" storm boosts "kvm_boost_fair storm" hook=$hook \
+		embed "hook=$hook: storm" storm boosts "kvm_boost_fair storm" "hook=$hook" \
 			boost_us=20000 boost_share=50 boost_vcpu_share=50 \
 			boost_cpu_share=50
 	else

@@ -7,7 +7,7 @@ import argparse
 import re
 from dataclasses import dataclass, replace
 
-from . import kernels, session, suite
+from . import kernels, suite
 from .ktap import FAILED, PASSED, SKIPPED, Result
 from .suite import Boot, Tally
 from .util import LabError

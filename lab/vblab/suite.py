@@ -406,6 +406,8 @@ def run(o: argparse.Namespace) -> int:
             for name, thread in beside.items():
                 print(f"== {name}", flush=True)
                 tally.add(thread.results())
+        if o.coverage:
+            coverage.report(kernels.get(used[0]), out)
 
     def last_words() -> None:
         if left_out:
@@ -424,8 +426,6 @@ def report(work: Callable[[Path], None], tally: Tally,
         work(out)
     except Interrupted:
         interrupted = True
-    if o.coverage and not interrupted:
-        coverage.report(kernels.get(used[0]), out)
     print(f"{time.monotonic() - start:.0f} s; logs in {out}")
     for r in tally.results:
         if r.state == FAILED:

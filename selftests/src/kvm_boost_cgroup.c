@@ -17,7 +17,7 @@
 #define VCPU	"vbalance_test_vcpu"
 #define HOG	"vbalance_test_hog"
 
-static char root[] = "/tmp/vbalance_cgroup.XXXXXX";
+static char root[64] = "/tmp/vbalance_cgroup.XXXXXX";
 
 static int put(const char *file, const char *fmt, long value)
 {
