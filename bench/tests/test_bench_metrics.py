@@ -354,6 +354,13 @@ class WholeBench(unittest.TestCase):
         self.assertEqual({e["mode"]: e["rounds"] for e in rate},
                          {"idle": 1, "stock": 2, "full": 1})
 
+    def test_what_may_be_noise(self):
+        for low, high, want in ((1.5, 3, "2.00"), (.9, 3, "~2.00"),
+                                (2, 2, "~2.00")):
+            entry = {"more_is_better": True, "to_stock": {
+                "ratio": 2, "low": low, "high": high}}
+            self.assertEqual(benchreport.better(entry), want)
+
     def test_what_full_takes_longer(self):
         scenario = self.scenario()
         text = benchreport.overhead(scenario)

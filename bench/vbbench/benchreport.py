@@ -16,12 +16,13 @@ def near_one(value):
 
 
 def better(entry, reference="stock"):
-    """How many times better than @reference; ~ where that may be noise."""
+    """How many times better than @reference; ~ where that may be noise, or
+    where there is no interval (one round, and less of it than a block)."""
     found = metrics.times_better(entry, reference)
     if found is None:
         return "-"
     ratio, low, high = found
-    return ("~" if low <= 1 <= high else "") + near_one(ratio)
+    return ("~" if low <= 1 <= high or low == high else "") + near_one(ratio)
 
 
 def rows(entries, heads, cells):
