@@ -7,9 +7,8 @@ import unittest
 from pathlib import Path
 
 from chroots import MODULES, Story, StoryTest
-from booting import Run
 from signature import split_module
-from vblab import deb, kernels, paths, root, util
+from vblab import deb, paths, root, util
 
 UNITS = ("vbalance-guest.service", "vbalance-host.service")
 COMMAND_LINES = {"quiet": "succeeded", "quiet vbalance=off": "failed",
@@ -32,12 +31,6 @@ openssl req -new -x509 -nodes -subj "/CN=DKMS module signing key" \
 VERIFY = """cd /mnt/work && openssl cms -verify -binary -inform DER \\
 	-in "$FILE.p7s" -content "$FILE" -certfile "$KEY.pem" \\
 	-CAfile "$KEY.pem" -purpose any -out /dev/null"""
-# One loads them, the other says what it got from it.
-LOAD = """
-. /lab/lib.sh
-insmod /lab/installed/vbalance_host.ko || exit
-guest 0 'insmod /lab/installed/vbalance_guest.ko && dmesg' >"$LAB_OUT/guest"
-"""
 
 
 @functools.cache
@@ -141,21 +134,6 @@ class Package(StoryTest):
 
 class Trixie(Package, unittest.TestCase):
     ROOT = "packaging"
-
-    def test_modules_work_in_the_lab(self):
-        self.output("export")
-        lab = kernels.get(kernels.default()).release
-        if lab != self.kernel:
-            self.skipTest(f"the lab's kernel is {lab}, this is {self.kernel}")
-        modules = self.work / "modules"
-        modules.mkdir()
-        for path in self.work.glob("*.ko"):
-            shutil.copy(path, modules)
-        run = Run("--add", f"{modules}:installed", l1=LOAD)
-        self.addCleanup(run.remove)
-        self.assertEqual(run.wait(), 0, run.stderr)
-        self.assertRegex(run.read("guest"),
-                         "vbalance.*run states from page")
 
 
 class Bookworm(Package, unittest.TestCase):
