@@ -131,10 +131,10 @@ guest_wait() {
 
 # What would be lost with it.
 lab_save() {
-	[ -d /sys/kernel/debug/gcov ] || return 0
+	[ "$COVERAGE" = 1 ] || return 0
 	lab_dir=$LAB_OUT/gcov/l2-$1-$(cut -d ' ' -f 1 /proc/uptime)
-	timeout 60 guest "$1" 'coverage /tmp/gcov' </dev/null >/dev/null 2>&1 &&
-		timeout 60 guest "$1" 'tar -C /tmp/gcov -cf - .' </dev/null |
+	timeout $((60 * SLOW)) guest "$1" 'coverage /tmp/gcov' </dev/null >/dev/null 2>&1 &&
+		timeout $((60 * SLOW)) guest "$1" 'tar -C /tmp/gcov -cf - .' </dev/null |
 		{ mkdir -p "$lab_dir" && tar -C "$lab_dir" -xf -; } 2>/dev/null
 }
 

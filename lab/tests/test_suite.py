@@ -50,7 +50,7 @@ class Boots(unittest.TestCase):
                              expected)
 
     def test_kernels(self):
-        only = Boot("c", ["--net", "2"], BOOT.tests, 9, kernel="debug")
+        only = Boot("c", ["--net", "2"], BOOT.tests, 9, host="debug")
         self.assertEqual([b.name for b in suite.on_kernels(
             [BOOT, only], "6.12", "debug")], ["b"])
         b, c = suite.on_kernels([BOOT, only], "debug", "debug")

@@ -54,7 +54,8 @@ class Boot:
     tests: list[Test]
     test_timeout: int = TEST_TIMEOUT
     long: bool = False      # only with --long
-    kernel: str | None = None   # only with this one in both levels
+    host: str | None = None     # only with this kernel in L1
+    guest: str | None = None    # and with this one in the guests
     slow: int = 1           # time limits are so many times longer
 
 
@@ -92,7 +93,7 @@ def load_boots(path: Path) -> list[Boot]:
     boots = []
     for entry in json.loads(path.read_text()):
         unknown = set(entry) - {"name", "args", "l1", "l2", "test_timeout",
-                                "long", "kernel"}
+                                "long", "host", "guest"}
         if unknown or "name" not in entry:
             raise LabError(f"{path.name}: {entry.get('name', entry)}: "
                            f"unknown or missing keys: {sorted(unknown)}")
@@ -106,7 +107,8 @@ def load_boots(path: Path) -> list[Boot]:
                                f"there is no selftest {t.path}")
         boots.append(Boot(entry["name"], args, tests,
                           entry.get("test_timeout", TEST_TIMEOUT),
-                          entry.get("long", False), entry.get("kernel")))
+                          entry.get("long", False), entry.get("host"),
+                          entry.get("guest")))
     return boots
 
 
@@ -127,7 +129,7 @@ def on_kernels(boots: list[Boot], host: str, guest: str) -> list[Boot]:
                     args=["--host-kernel", host, "--guest-kernel", guest,
                           *b.args])
             for b in boots
-            if b.kernel is None or b.kernel == host == guest]
+            if b.host in (None, host) and b.guest in (None, guest)]
 
 
 def driver(boot: Boot) -> str:
@@ -407,7 +409,8 @@ def run(o: argparse.Namespace) -> int:
                 print(f"== {name}", flush=True)
                 tally.add(thread.results())
         if o.coverage:
-            coverage.report(kernels.get(used[0]), out)
+            built = [k for k in used if k not in kernels.packaged()]
+            coverage.report(kernels.get((built or used)[0]), out)
 
     def last_words() -> None:
         if left_out:
