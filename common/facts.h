@@ -141,7 +141,8 @@ static int vb_facts_check(const char *module, const struct vb_fact *facts,
 		return -ENOMEM;
 	err = vb_facts_find(module, facts, r, nr, &has_module);
 	for (n = 0; !err && n < nr; n++) {
-		if (r[n].state == VB_FACT_ABSENT && module && !has_module)
+		if (r[n].state == VB_FACT_ABSENT &&
+		    (facts[n].optional || (module && !has_module)))
 			continue;
 		compared++;
 		if (r[n].state == VB_FACT_SAME)

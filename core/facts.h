@@ -25,20 +25,23 @@ struct vb_fact {
 	int group;		/* of whoever asks */
 	u32 offset, size;	/* bytes; a constant's value is in offset */
 	const char *proto;	/* vb_btf_proto(), or its beginning */
+	bool optional;		/* not every kernel has it */
 };
 
 #define VB_MEMBER(group, type, member)				\
 	{ #type "." #member, VB_FACT_MEMBER, group,		\
 	  offsetof(struct type, member), sizeof_field(struct type, member), \
-	  NULL }
+	  NULL, false }
 #define VB_SIZE(group, type)					\
-	{ #type, VB_FACT_SIZE, group, 0, sizeof(struct type), NULL }
+	{ #type, VB_FACT_SIZE, group, 0, sizeof(struct type), NULL, false }
 #define VB_FUNC(group, name, proto)				\
-	{ #name, VB_FACT_FUNC, group, 0, 0, proto }
+	{ #name, VB_FACT_FUNC, group, 0, 0, proto, false }
+#define VB_FUNC_IF_ANY(group, name, proto)			\
+	{ #name, VB_FACT_FUNC, group, 0, 0, proto, true }
 #define VB_TRACE(group, name, proto)				\
-	{ #name, VB_FACT_TRACE, group, 0, 0, proto }
+	{ #name, VB_FACT_TRACE, group, 0, 0, proto, false }
 #define VB_ENUM(group, name, value)				\
-	{ #name, VB_FACT_ENUM, group, value, 0, NULL }
+	{ #name, VB_FACT_ENUM, group, value, 0, NULL, false }
 
 enum vb_fact_state {
 	VB_FACT_ABSENT,		/* nothing of that name */

@@ -72,6 +72,8 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 
 	VB_FUNC(VBH_F_REDIRECT, kvm_irq_delivery_to_apic_fast,
 		"1(kvm*,kvm_lapic*,kvm_lapic_irq*,"),
+	VB_FUNC_IF_ANY(VBH_F_REDIRECT, __kvm_irq_delivery_to_apic,
+		       "4(kvm*,kvm_lapic*,kvm_lapic_irq*,"),
 	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, vector),
 	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, delivery_mode),
 	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, dest_mode),

@@ -8,13 +8,14 @@
  *	kvm_arch_vcpu_load, kvm_arch_vcpu_put	run states
  *	kvm_arch_vcpu_destroy,
  *	kvm_arch_destroy_vm			lifetime
- *	kvm_irq_delivery_to_apic_fast		redirection, boosts
+ *	kvm_irq_delivery_to_apic_fast,
+ *	__kvm_irq_delivery_to_apic		redirection, boosts
  *	kvm_emulate_hypercall			registration; kretprobe
  *	vhost_net_ioctl, vhost_net_release	rings; see vbh_rings.c
  *
  * The first four belong together: without one of them no state is published.
  * They are ftrace_ops or kprobes (parameter hook), all by the same mechanism
- * (the fifth as well, whose absence is no reason to refuse): one that
+ * (the fifth and sixth as well, whose absence is no reason to refuse): one that
  * can be switched off alone (debugfs kprobes/enabled) would leave
  * objects behind whose end is not seen.
  */
@@ -53,7 +54,7 @@ void vbh_feature_set(enum vbh_feature f, int err, const char *detail)
 	vbh_features[f].detail = detail;
 }
 
-/* ---- the four that belong together, and the fifth ---- */
+/* ---- the four that belong together, and those on deliveries ---- */
 
 enum {
 	/* Lifetime first: an object must never be made that cannot go. */
@@ -63,6 +64,11 @@ enum {
 	VBH_H_LOAD,
 	VBH_NR_NEEDED,
 	VBH_H_DELIVER = VBH_NR_NEEDED,
+	/*
+	 * What may sleep (KVM_SIGNAL_MSI, irqfds at times): since 7.x it does
+	 * not pass the other one, and has this name.
+	 */
+	VBH_H_DELIVER_SLOW,
 	VBH_NR_H,
 };
 
@@ -126,6 +132,8 @@ static const struct {
 			 vbh_kprobe_load },
 	[VBH_H_DELIVER] = { "kvm_irq_delivery_to_apic_fast",
 			    vbh_ftrace_deliver, vbh_kprobe_deliver },
+	[VBH_H_DELIVER_SLOW] = { "__kvm_irq_delivery_to_apic",
+				 vbh_ftrace_deliver, vbh_kprobe_deliver },
 };
 
 static struct ftrace_ops vbh_ops[VBH_NR_H];
@@ -335,17 +343,21 @@ static void vbh_registration_on(void)
 /* By the mechanism that the needed ones use. */
 static void vbh_deliver_add(void)
 {
-	const char *missing, *how = "ftrace";
+	const char *missing, *unused, *how = "ftrace";
 	int err = -ENOEXEC;
 
 	missing = vbh_facts_differ(VBH_F_REDIRECT);
 	if (missing) {
 		/* Not hooked. */
 	} else if (vbh_ops_on) {
-		err = vbh_ftrace_add_to(VBH_NR_H, &missing);
+		err = vbh_ftrace_add_to(VBH_H_DELIVER + 1, &missing);
+		if (!err)
+			vbh_ftrace_add_to(VBH_NR_H, &unused);
 	} else {
 		how = "kprobe";
-		err = vbh_kprobes_add_to(VBH_NR_H, &missing);
+		err = vbh_kprobes_add_to(VBH_H_DELIVER + 1, &missing);
+		if (!err)
+			vbh_kprobes_add_to(VBH_NR_H, &unused);
 	}
 	if (vbh_redirect_param)
 		vbh_feature_set(VBH_F_REDIRECT, err, err ? missing : how);

@@ -259,16 +259,23 @@ static void left_alone(struct attr a, const char *name, int counted)
 /* Pinned threads may be of this policy only where nobody counts. */
 static long rt_runtime(long us)
 {
-	FILE *f = fopen(RT_RUNTIME, "r+");
+	int tries = 300;
 	long old;
+	FILE *f;
 
-	if (!f || fscanf(f, "%ld", &old) != 1)
-		vm_must(-1, RT_RUNTIME);
-	rewind(f);
-	fprintf(f, "%ld", us);
-	if (fclose(f))
-		vm_must(-1, RT_RUNTIME);
-	return old;
+	for (;;) {
+		f = fopen(RT_RUNTIME, "r+");
+		if (!f || fscanf(f, "%ld", &old) != 1)
+			vm_must(-1, RT_RUNTIME);
+		rewind(f);
+		fprintf(f, "%ld", us);
+		if (!fclose(f))
+			return old;
+		/* A thread gives its bandwidth back some time after its end. */
+		if (errno != EBUSY || !--tries)
+			vm_must(-1, RT_RUNTIME);
+		usleep(100000);
+	}
 }
 
 static const struct attr deadline = {

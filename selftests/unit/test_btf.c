@@ -316,11 +316,11 @@ static void test_similar(void)
 {
 	static const struct vb_fact f[] = {
 		/* Only the struct in a member with a name has it. */
-		{ "outer.x", VB_FACT_MEMBER, 0, 16, 4, NULL },
-		{ "outer.y", VB_FACT_MEMBER, 0, 32, 24, NULL },
+		{ "outer.x", VB_FACT_MEMBER, 0, 16, 4, NULL, false },
+		{ "outer.y", VB_FACT_MEMBER, 0, 32, 24, NULL, false },
 		/* There are two beginnings of this, and a longer one. */
-		{ "cube.edges", VB_FACT_MEMBER, 0, 4, 24, NULL },
-		{ "cube", VB_FACT_SIZE, 0, 0, 32, NULL },
+		{ "cube.edges", VB_FACT_MEMBER, 0, 4, 24, NULL, false },
+		{ "cube", VB_FACT_SIZE, 0, 0, 32, NULL, false },
 		VB_FUNC(0, idle, "4()"),
 		VB_FUNC(0, idle, "4("),
 		VB_FUNC(0, idle, "4)"),
@@ -378,10 +378,10 @@ static void test_similar(void)
 static void test_references(void)
 {
 	static const struct vb_fact f[] = {
-		{ "holder.in.y", VB_FACT_MEMBER, 0, 16, 24, NULL },
-		{ "holder.own.z", VB_FACT_MEMBER, 0, 40, 4, NULL },
+		{ "holder.in.y", VB_FACT_MEMBER, 0, 16, 24, NULL, false },
+		{ "holder.own.z", VB_FACT_MEMBER, 0, 40, 4, NULL, false },
 		/* Its name is one of the kernel's strings. */
-		{ "deep.own", VB_FACT_MEMBER, 0, 0, 4, NULL },
+		{ "deep.own", VB_FACT_MEMBER, 0, 0, 4, NULL, false },
 		VB_FUNC(0, hold, "4(inner*,holder*)"),
 	};
 	struct vb_finding r[ARRAY_SIZE(f)] = { 0 };
@@ -583,8 +583,8 @@ static void test_broken(void)
 static void test_circles(void)
 {
 	static const struct vb_fact f[] = {
-		{ "loop.x", VB_FACT_MEMBER, 0, 0, 4, NULL },
-		{ "alias.x", VB_FACT_MEMBER, 0, 0, 4, NULL },
+		{ "loop.x", VB_FACT_MEMBER, 0, 0, 4, NULL, false },
+		{ "alias.x", VB_FACT_MEMBER, 0, 0, 4, NULL, false },
 		VB_TRACE(0, circle, "0()"),
 	};
 	struct vb_finding r[ARRAY_SIZE(f)] = { 0 };
@@ -618,10 +618,10 @@ static void test_real(void)
 	struct real { u64 tv_sec; long tv_nsec; };
 	static const struct vb_fact f[] = {
 		{ "timespec64.tv_nsec", VB_FACT_MEMBER, 0,
-		  offsetof(struct real, tv_nsec), 8, NULL },
-		{ "timespec64", VB_FACT_SIZE, 0, 0, sizeof(struct real), NULL },
+		  offsetof(struct real, tv_nsec), 8, NULL, false },
+		{ "timespec64", VB_FACT_SIZE, 0, 0, sizeof(struct real), NULL, false },
 		VB_FUNC(0, kfree, "0(*)"),
-		{ "timespec64.tv_sec", VB_FACT_MEMBER, 0, 8, 8, NULL },
+		{ "timespec64.tv_sec", VB_FACT_MEMBER, 0, 8, 8, NULL, false },
 	};
 	struct vb_finding r[ARRAY_SIZE(f)] = { 0 };
 	static char data[64 << 20];
