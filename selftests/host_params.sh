@@ -84,7 +84,7 @@ else
 	check "hooks are on again" grep -q "^run_state on" $HOST/features
 	if PROGRAM=$(command -v hookcost); then
 		before=$(stat_of $HOST/stats loads)
-		check "a VM registers after that" "$PROGRAM" 10 1 registered
+		check "a VM registers after that" "$PROGRAM" switch 10 1 registered
 		check "its loads are seen" [ "$(stat_of $HOST/stats loads)" -gt "$before" ]
 	fi
 	# And the other way round: we come first.
