@@ -3,6 +3,7 @@
 #ifndef _VB_COMPAT_SCHED_TASK_H
 #define _VB_COMPAT_SCHED_TASK_H
 
+#include <linux/math64.h>
 #include <linux/sched.h>
 
 /* The slice that it asked for (sched_attr.sched_runtime); 0: the default. */
@@ -25,6 +26,30 @@ static inline bool vb_task_is_throttled(const struct task_struct *p)
 #endif
 }
 
+/**
+ * vb_task_charge() - let it come back to the fair class as if it had run
+ * @p: thread of another class (which is what its caller holds pi_lock for)
+ * @ns: for how long, up to a minute
+ *
+ * While a thread is not queued in the fair class, what it was owed there is
+ * kept in the lag, before 6.6 in the virtual run time: both are relative then,
+ * in ns divided by the weight (kernel/sched/fair.c: place_entity(),
+ * detach_task_cfs_rq(), calc_delta_fair()).
+ */
+static inline void vb_task_charge(struct task_struct *p, u64 ns)
+{
+	unsigned long weight = p->se.load.weight;
+
+	if (!weight)
+		return;
+	ns = div64_ul(ns << 2 * SCHED_FIXEDPOINT_SHIFT, weight);
+#ifdef HAVE_sched_vlag
+	p->se.vlag -= (s64)ns;
+#else
+	p->se.vruntime += ns;
+#endif
+}
+
 /* What of them to compare with the running kernel (core/facts.h). */
 #ifdef HAVE_custom_slice
 #define VB_CUSTOM_SLICE_FACTS(group)	VB_MEMBER(group, task_struct, se.slice),
@@ -36,7 +61,14 @@ static inline bool vb_task_is_throttled(const struct task_struct *p)
 #else
 #define VB_THROTTLED_FACTS(group)
 #endif
+#ifdef HAVE_sched_vlag
+#define VB_VLAG_FACTS(group)	VB_MEMBER(group, task_struct, se.vlag),
+#else
+#define VB_VLAG_FACTS(group)	VB_MEMBER(group, task_struct, se.vruntime),
+#endif
 #define VB_SCHED_TASK_FACTS(group)	\
-	VB_CUSTOM_SLICE_FACTS(group) VB_THROTTLED_FACTS(group)
+	VB_CUSTOM_SLICE_FACTS(group) VB_THROTTLED_FACTS(group) \
+	VB_VLAG_FACTS(group) VB_MEMBER(group, task_struct, se.load.weight), \
+	VB_MEMBER(group, task_struct, pi_lock),
 
 #endif /* _VB_COMPAT_SCHED_TASK_H */

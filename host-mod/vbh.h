@@ -91,7 +91,7 @@ struct vbh_lift {
 
 bool vbh_lift_may(struct task_struct *p);
 int vbh_lift(struct vbh_lift *l, struct task_struct *p);
-bool vbh_unlift(struct vbh_lift *l);
+bool vbh_unlift(struct vbh_lift *l, u64 repay);
 void vbh_lift_init(const struct task_struct *lifter);
 int vbh_lift_sees_changes(const char **missing);
 void vbh_lift_exit(void);
@@ -121,6 +121,7 @@ void vbh_lift_exit(void);
 	X(VBH_B_LATE, "late_ends")			\
 	X(VBH_B_TIME_NS, "boosted_ns")			\
 	X(VBH_B_LONGEST_NS, "longest_ns")		\
+	X(VBH_B_REPAID_NS, "repaid_ns")			\
 	X(VBH_B_NO_HOLDER, "no_holder")
 
 enum vbh_boost_count {
@@ -146,6 +147,7 @@ struct vbh_boost {
 	struct list_head active;
 	u64 deadline;			/* ns, monotonic */
 	u64 paid, paid_until;		/* CPU time, ns */
+	u64 debt;			/* of boosts before, ns */
 	u64 not_before;			/* ns, monotonic */
 	struct vbh_lift lift;
 	/* Under the VM's bucket_lock. */

@@ -326,11 +326,19 @@ static void vbh_boost_finish(struct vbh_vcpu *v, u64 now)
 	struct vbh_boost *b = &v->boost;
 	enum vbh_boost_count why = READ_ONCE(b->over) ?: VBH_B_END_BOUND;
 	u64 bound = (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
+	u64 debt = READ_ONCE(vbh_boost_repay) ? b->debt : 0;
 
-	if (vbh_unlift(&b->lift))
+	/*
+	 * What a boost has taken is known when its thread has been put back:
+	 * the end of the next one pays for it.
+	 */
+	if (vbh_unlift(&b->lift, debt))
 		vbh_boost_count(v, VBH_B_USER_CHANGED);
+	else
+		atomic64_add(debt, &v->vm->boosts[VBH_B_REPAID_NS]);
 	vbh_boost_tell(v, false);
 	vbh_boost_charge(v);
+	b->debt = b->paid;
 	vbh_boost_count(v, why);
 	if (now > b->deadline + bound / 2)
 		vbh_boost_count(v, VBH_B_LATE);

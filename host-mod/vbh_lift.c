@@ -256,6 +256,21 @@ static void vbh_lift_put_back(const struct vbh_lift *l)
 	WARN_ON_ONCE(sched_setattr_nocheck(p, &attr));
 }
 
+/*
+ * What it got was an advance on its share: neighbours lose nothing in the end.
+ * Who has a cgroup of its own competes by that, and pays nothing. Under
+ * pi_lock nobody changes a thread's class.
+ */
+static void vbh_lift_repay(struct task_struct *p, u64 ns)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&p->pi_lock, flags);
+	if (rt_task(p))
+		vb_task_charge(p, ns);
+	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
+}
+
 /* What the scheduler does beside: only if it did. */
 static void vbh_lift_tidy(const struct vbh_lift *l)
 {
@@ -303,18 +318,21 @@ static bool vbh_lift_next_change(struct vbh_lift *l, bool *changed)
 /**
  * vbh_unlift() - make a thread what it was
  * @l: in use
+ * @repay: CPU time that is taken off what the scheduler owes it, ns
  *
  * Waits for a change by somebody else that is under way.
  * Context: the booster.
  * Return: somebody else has changed its policy.
  */
-bool vbh_unlift(struct vbh_lift *l)
+bool vbh_unlift(struct vbh_lift *l, u64 repay)
 {
 	struct task_struct *p = l->task;
 	bool changed = !vbh_lift_is_ours(p);
 
-	if (!changed)
+	if (!changed) {
+		vbh_lift_repay(p, repay);
 		vbh_lift_put_back(l);
+	}
 	vbh_lift_tidy(l);
 	while (vbh_lift_next_change(l, &changed))
 		;

@@ -58,6 +58,10 @@ unsigned int vbh_boost_cpu_share = 10;
 VB_RANGE_PARAM(boost_cpu_share, vbh_boost_cpu_share, 0, 50, 0644);
 MODULE_PARM_DESC(boost_cpu_share, "what boosts of all VMs may take of any one CPU, percent, 0..50 (default 10)");
 
+bool vbh_boost_repay = true;
+VB_BOOL_PARAM(boost_repay, vbh_boost_repay, 0644);
+MODULE_PARM_DESC(boost_repay, "0 or 1 (default 1): take boosts off the thread's own share of the CPU");
+
 unsigned int vbh_boost_row = 4;
 VB_RANGE_PARAM(boost_row, vbh_boost_row, 1, 100, 0644);
 MODULE_PARM_DESC(boost_row, "how often in a row a vCPU may be boosted that does not get done, 1..100 (default 4)");

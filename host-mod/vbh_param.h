@@ -20,6 +20,7 @@ extern unsigned int vbh_boost_share;	/* percent of one CPU, of a VM */
 extern unsigned int vbh_boost_vcpu_share;	/* the same, of a vCPU */
 extern unsigned int vbh_boost_cpu_share;	/* of all VMs, on one CPU */
 extern unsigned int vbh_boost_row;
+extern bool vbh_boost_repay;
 extern unsigned int vbh_holder_us;
 
 #endif /* _VBH_PARAM_H */

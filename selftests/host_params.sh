@@ -20,6 +20,7 @@ refuses vbalance_host boost_share=51
 refuses vbalance_host boost_vcpu_share=51
 refuses vbalance_host boost_cpu_share=51
 refuses vbalance_host boost_row=0
+refuses vbalance_host boost_repay=2
 refuses vbalance_host holder_us=100001
 
 loads() {
@@ -38,12 +39,13 @@ check "a loaded module cannot be loaded again" sh -c "! insmod $(module_path vba
 
 check "redirection is offered" grep -q "^redirect on" $HOST/features
 check "boosts are offered" grep -q "^boost on" $HOST/features
-for value in boost=1 boost_us=2000 boost_share=5 boost_vcpu_share=4 boost_cpu_share=10 boost_row=4 holder_us=3000; do
+for value in boost=1 boost_us=2000 boost_share=5 boost_vcpu_share=4 boost_cpu_share=10 boost_row=4 boost_repay=1 holder_us=3000; do
 	equal "default: $value" "$(cat /sys/module/vbalance_host/parameters/"${value%%=*}")" "${value#*=}"
 done
 for value in vmm_us=0 vmm_us=1000000 threshold=100 boost=0 boost=1 \
 		boost_us=50 boost_us=20000 boost_share=0 boost_share=50 \
 		boost_vcpu_share=0 boost_vcpu_share=50 boost_row=1 boost_row=100 \
+		boost_repay=0 boost_repay=1 \
 		holder_us=0 holder_us=100000; do
 	echo "${value#*=}" > /sys/module/vbalance_host/parameters/"${value%%=*}"
 	equal "live: $value" "$(cat /sys/module/vbalance_host/parameters/"${value%%=*}")" "${value#*=}"
@@ -56,6 +58,7 @@ refuses_live vbalance_host boost_share=-1
 refuses_live vbalance_host boost_vcpu_share=51
 refuses_live vbalance_host boost_cpu_share=51
 refuses_live vbalance_host boost_row=101
+refuses_live vbalance_host boost_repay=2
 refuses_live vbalance_host holder_us=1s
 unload vbalance_host
 load vbalance_host redirect=0

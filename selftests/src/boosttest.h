@@ -107,6 +107,7 @@ static inline void defaults(void)
 	set_parameter("boost_vcpu_share", "4");
 	set_parameter("boost_cpu_share", "10");
 	set_parameter("boost_row", "4");
+	set_parameter("boost_repay", "1");
 	set_parameter("holder_us", "3000");
 }
 

@@ -25,14 +25,14 @@ static const struct attr was = {
 
 /*
  * In SCHED_OTHER terms each gets half. What is boosted comes on top of that,
- * so the hog has half of the rest.
+ * so the hog has half of the rest; unless it is paid back.
  */
-static void lie(int share, int vcpu_share, const char *refused)
+static void lie(int share, int vcpu_share, int repay, const char *refused)
 {
 	int least = share < vcpu_share ? share : vcpu_share;
-	long ns, hog_ns, vcpu_ns, no, hog_percent;
+	long ns, hog_ns, vcpu_ns, no, hog_percent, repaid;
+	char text[128], what[64];
 	pid_t tid = start(0);
-	char text[96];
 	__u64 t;
 
 	defaults();
@@ -42,9 +42,14 @@ static void lie(int share, int vcpu_share, const char *refused)
 	set_parameter("boost_share", text);
 	snprintf(text, sizeof(text), "%d", vcpu_share);
 	set_parameter("boost_vcpu_share", text);
+	set_parameter("boost_cpu_share", "50");
+	set_parameter("boost_repay", repay ? "1" : "0");
+	snprintf(what, sizeof(what), "lying, %d and %d %%%s", share, vcpu_share,
+		 repay ? ", paid back" : "");
 	hog_start(HOG_FAIR);
 
 	no = count(refused);
+	repaid = count("repaid_ns");
 	ns = count("boosted_ns");
 	t = now_ns();
 	hog_ns = cpu_ns(hog.tid);
@@ -54,33 +59,34 @@ static void lie(int share, int vcpu_share, const char *refused)
 	hog_ns = cpu_ns(hog.tid) - hog_ns;
 	vcpu_ns = cpu_ns(tid) - vcpu_ns;
 	guest[0].critical = VB_CRITICAL_SAID;
-	snprintf(text, sizeof(text), "lying, %d and %d %%: at rest", share,
-		 vcpu_share);
+	snprintf(text, sizeof(text), "%s: at rest", what);
 	report(at_rest(), text);
+	repaid = count("repaid_ns") - repaid;
 	ns = count("boosted_ns") - ns;
 	t = now_ns() - t;
 	hog_percent = hog_ns * 100 / (hog_ns + vcpu_ns);
-	printf("# boosted for %ld of %llu us, longest %ld us; vCPU %ld us, hog %ld us: %ld %%\n",
-	       ns / 1000, t / 1000, count("longest_ns") / 1000, vcpu_ns / 1000,
-	       hog_ns / 1000, hog_percent);
+	printf("# boosted for %ld of %llu us, longest %ld us, paid back %ld us; vCPU %ld us, hog %ld us: %ld %%\n",
+	       ns / 1000, t / 1000, count("longest_ns") / 1000, repaid / 1000,
+	       vcpu_ns / 1000, hog_ns / 1000, hog_percent);
 
-	snprintf(text, sizeof(text), "lying, %d and %d %%: %s grows", share,
-		 vcpu_share, refused);
+	snprintf(text, sizeof(text), "%s: %s grows", what, refused);
 	report(count(refused) > no, text);
+	snprintf(text, sizeof(text), "%s: %s is paid back", what,
+		 repay && least ? "what was taken" : "nothing");
+	/* All but the last boost, and the one before is paid by the first. */
+	report(repay && least ? repaid > ns / 2 && repaid <= ns +
+				count("longest_ns") : !repaid, text);
 	/*
 	 * The last boost may begin with the last token, and the worker may be
 	 * late: this is what the longest one tells.
 	 */
-	snprintf(text, sizeof(text), "lying, %d and %d %%: %s", share,
-		 vcpu_share, least ? "no more than the share and a burst" :
-				     "nothing");
+	snprintf(text, sizeof(text), "%s: %s", what,
+		 least ? "no more than the share and a burst" : "nothing");
 	report(least ? ns > 0 && ns <= (long)(t / 100) * least +
 				VB_BOOST_BURST_NS + count("longest_ns") :
 		       !ns, text);
-	snprintf(text, sizeof(text),
-		 "lying, %d and %d %%: the neighbour keeps its share", share,
-		 vcpu_share);
-	report(hog_percent >= 50 - least - MARGIN, text);
+	snprintf(text, sizeof(text), "%s: the neighbour keeps its share", what);
+	report(hog_percent >= 50 - (repay ? 0 : least) - MARGIN, text);
 	hog_stop();
 	report(!vm_join(&thread[0]), "the vCPU ends well");
 	defaults();
@@ -330,9 +336,11 @@ int main(int argc, char **argv)
 	processes_go();
 	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
 	guest[0].critical = VB_CRITICAL_SAID;
-	lie(5, 50, "no_vm_tokens");
-	lie(50, 4, "no_vcpu_tokens");
-	lie(0, 50, "no_vm_tokens");
+	lie(5, 50, 0, "no_vm_tokens");
+	lie(50, 4, 0, "no_vcpu_tokens");
+	lie(0, 50, 1, "no_vm_tokens");
+	lie(20, 50, 0, "no_vm_tokens");
+	lie(20, 50, 1, "no_vm_tokens");
 	many();
 	threads_go();
 	vms_go();
