@@ -102,19 +102,22 @@ static int vcpus_show(struct seq_file *m, void *unused)
 	for (s = VB_VCPU_RUNNING; s < VB_NR_VCPU_STATES; s++)
 		seq_printf(m, " %s_n %s_us", vbh_state_names[s],
 			   vbh_state_names[s]);
-	seq_putc(m, '\n');
+	seq_puts(m, " on_us stay_us\n");
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(v, &vm->vcpus, list) {
 		u32 state = READ_ONCE(v->word) & 0xff;
-		u64 since = rdtsc() - READ_ONCE(v->changed_tsc);
+		u64 now = rdtsc(), since = now - READ_ONCE(v->changed_tsc);
+		u64 on = state == VB_VCPU_RUNNING ?
+			 now - READ_ONCE(v->stay_since) : 0;
 
 		seq_printf(m, "%u %u %s %llu", v->slot, v->apic_id,
 			   vbh_state_names[state], vbh_cycles_to_us(since));
 		for (s = VB_VCPU_RUNNING; s < VB_NR_VCPU_STATES; s++)
 			seq_printf(m, " %llu %llu", READ_ONCE(v->count[s]),
 				   vbh_cycles_to_us(READ_ONCE(v->cycles[s])));
-		seq_putc(m, '\n');
+		seq_printf(m, " %llu %llu\n", vbh_cycles_to_us(on),
+			   vbh_cycles_to_us(READ_ONCE(v->stay_mean)));
 	}
 	rcu_read_unlock();
 	return 0;

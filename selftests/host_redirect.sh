@@ -9,7 +9,8 @@
 need_root
 need_module vbalance_host
 [ -e /dev/kvm ] || skip_all "no /dev/kvm"
-for p in kvm_redirect kvm_redirect_choice kvm_redirect_storm kvm_hold; do
+for p in kvm_redirect kvm_redirect_choice kvm_redirect_stays \
+		kvm_redirect_storm kvm_hold; do
 	command -v "$p" >/dev/null || skip_all "$p is not built"
 done
 unload vbalance_host
@@ -30,6 +31,7 @@ done
 
 # The same whatever the hook is.
 check "load" load vbalance_host
+embed "stays" kvm_redirect_stays
 embed "x2APIC" kvm_redirect x2apic
 embed "x2APIC, ids around 255" kvm_redirect 255
 check "unload" unload vbalance_host
