@@ -60,6 +60,7 @@ extern unsigned int vbg_backoff_ms;
 extern unsigned int vbg_borrow_us;
 extern unsigned int vbg_borrow_cpu;	/* percent */
 extern bool vbg_observe;
+extern bool vbg_redirect_tx;
 
 /* What remap= comes to at present. */
 enum vbg_mode {
@@ -249,6 +250,7 @@ struct vbg_irq {
 	char kind[8];		/* net, blk, scsi */
 	irq_handler_t handler;	/* of a queue; NULL: in a thread, not called */
 	bool shared;		/* one vector for all queues of the device */
+	bool transmit;		/* a network device's queue for sending */
 	/* Redirection: under desc->lock, or before it is seen. */
 	int key_nr;		/* 0 .. VB_MAX_KEYS - 1, -1: none */
 	bool fresh;		/* not looked at yet; under vbg_irqs_mutex */
@@ -292,6 +294,7 @@ struct vbg_irq {
 	u64 handled ____cacheline_aligned_in_smp;
 	u64 served[VBG_NR_SERVE_KINDS];	/* by us */
 	u64 served_idle;		/* of these: nothing to do */
+	u32 signalled;			/* see vbg_note_signal() */
 	u64 hard_ns;
 	atomic64_t soft_ns;
 	struct vb_decay load;		/* short window */
@@ -304,6 +307,15 @@ struct vbg_table {
 	int nr;
 	struct vbg_irq *irqs[];
 };
+
+/*
+ * What has been sent can be freed later: nobody waits for that as for an
+ * answer, and each interrupt less is time for who sends.
+ */
+static inline bool vbg_is_lazy(const struct vbg_irq *i)
+{
+	return i->transmit && !READ_ONCE(vbg_redirect_tx);
+}
 
 extern struct vbg_table __rcu *vbg_table;
 extern struct mutex vbg_irqs_mutex;
@@ -342,6 +354,7 @@ void vbg_move_counts(u64 *nr, u64 *sum_ns, u64 *max_ns);
 /* ---- redirection and borrowing ---- */
 
 int vbg_serve(struct vbg_irq *i, enum vbg_serve_kind kind);
+void vbg_note_signal(struct vbg_irq *i);
 
 void vbg_redirect_adopt(struct vbg_irq *i);
 void vbg_redirect_forget(struct vbg_irq *i);

@@ -56,7 +56,7 @@ static bool vbg_owner_is_away(const struct vbg_irq *i, int me)
 	return state == VB_VCPU_PREEMPTED || state == VB_VCPU_OFF;
 }
 
-/* Return: there is an active queue whose owner is away. */
+/* Return: somebody waits for an active queue whose owner is away. */
 static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
 			   int me, u64 now)
 {
@@ -74,7 +74,7 @@ static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
 		active = vbg_is_active(i, now);
 		if (!active && !full)
 			continue;
-		away |= active;
+		away |= active && !vbg_is_lazy(i);
 		if (!vbg_serve(i, VBG_SERVE_BORROW)) {
 			b->found = true;
 			vbg_stat_inc(VBG_S_BORROWED);

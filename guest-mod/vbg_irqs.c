@@ -276,6 +276,7 @@ static struct vbg_irq *vbg_adopt(unsigned int irq, const struct vbg_seen *seen,
 	strscpy(i->kind, kind, sizeof(i->kind));
 	i->handler = seen->handler;
 	i->shared = seen->shared;
+	i->transmit = !seen->shared && strstr(seen->name, "-output.");
 	i->fixed = seen->fixed;
 	i->home = seen->cpu;
 	i->cpu = seen->cpu;

@@ -220,6 +220,9 @@ static void vbg_irq_entry(void *data, int irq, struct irqaction *action)
 	if (i) {
 		vb_decay_add(&i->arrivals, VB_DECAY_SHORT, now, 1);
 		i->handled++;
+		if (i->handler && action->handler == i->handler &&
+		    action->dev_id == i->dev_id)
+			vbg_note_signal(i);
 		c->last_irq = irq;
 		vbg_critical_begin(c, smp_processor_id(), VB_CRITICAL_IRQ);
 		vbg_redirect_overtaken(i, smp_processor_id());
@@ -404,6 +407,30 @@ static int vbg_tp_register(int n)
 	return err;
 }
 
+static void vbg_tp_unregister(int n)
+{
+	if (vbg_tps[n].registered)
+		tracepoint_probe_unregister(vbg_tps[n].tp, vbg_tps[n].probe,
+					    NULL);
+	vbg_tps[n].registered = false;
+}
+
+/* All that a feature needs, or none of it. Return: 0 or a negative errno. */
+static int vbg_feature_register(enum vbg_feature f)
+{
+	int n, err = 0;
+
+	if (vbg_facts_differ(f))
+		return 0;
+	for (n = 0; !err && n < ARRAY_SIZE(vbg_tps); n++)
+		if (vbg_tps[n].feature == f)
+			err = vbg_tp_register(n);
+	for (n = 0; err && n < ARRAY_SIZE(vbg_tps); n++)
+		if (vbg_tps[n].feature == f)
+			vbg_tp_unregister(n);
+	return err;
+}
+
 /**
  * vbg_load_init() - start measuring and deciding
  * Context: process.
@@ -411,20 +438,19 @@ static int vbg_tp_register(int n)
  */
 int vbg_load_init(void)
 {
-	int n, err;
+	int err;
 
 	vbg_critical_init();
 	for_each_kernel_tracepoint(vbg_find_tp, NULL);
-	for (n = 0; n < ARRAY_SIZE(vbg_tps); n++) {
-		if (vbg_facts_differ(vbg_tps[n].feature))
-			continue;
-		err = vbg_tp_register(n);
-		if (err && vbg_tps[n].feature == VBG_F_LOAD)
-			goto err_unregister;
-	}
+	err = vbg_feature_register(VBG_F_LOAD);
+	if (err)
+		goto err_exit;
+	/* What has failed is said in the log, and by vbg_load_has(). */
+	vbg_feature_register(VBG_F_REDIRECT);
+	vbg_feature_register(VBG_F_TASK);
 	return 0;
 
-err_unregister:
+err_exit:
 	vbg_load_exit();
 	return err;
 }
@@ -457,12 +483,8 @@ void vbg_load_exit(void)
 {
 	int n;
 
-	for (n = ARRAY_SIZE(vbg_tps) - 1; n >= 0; n--) {
-		if (vbg_tps[n].registered)
-			tracepoint_probe_unregister(vbg_tps[n].tp,
-						    vbg_tps[n].probe, NULL);
-		vbg_tps[n].registered = false;
-	}
+	for (n = ARRAY_SIZE(vbg_tps) - 1; n >= 0; n--)
+		vbg_tp_unregister(n);
 	tracepoint_synchronize_unregister();
 	vbg_critical_exit();
 }

@@ -72,6 +72,10 @@ unsigned int vbg_borrow_cpu = 2;
 VB_RANGE_PARAM(borrow_cpu, vbg_borrow_cpu, 0, 100, 0644);
 MODULE_PARM_DESC(borrow_cpu, "share of a vCPU that the timer of borrow_us may take, percent, 0..100 (default 2)");
 
+bool vbg_redirect_tx;
+VB_BOOL_PARAM(redirect_tx, vbg_redirect_tx, 0644);
+MODULE_PARM_DESC(redirect_tx, "0 or 1 (default 0): redirect the interrupts of transmit queues too, not only serve them at the next interrupt or tick");
+
 bool vbg_observe;
 VB_BOOL_PARAM(observe, vbg_observe, 0644);
 MODULE_PARM_DESC(observe, "0 or 1 (default 0): decide, count and trace, but move nothing");
@@ -216,7 +220,8 @@ static int __init vbg_init(void)
 	vbg_can_serve = vbg_feature_said(VBG_F_SERVE, "redirection, borrowing");
 	vbg_can_redirect = vbg_feature_said(VBG_F_REDIRECT, "redirection");
 	vbg_feature_said(VBG_F_TASK, "hints of processes");
-	vbg_redirect_start();
+	if (vbg_can_redirect)
+		vbg_redirect_start();
 	vbg_maintain_start();
 	err = vbg_page_pm_init();
 	if (err)

@@ -138,6 +138,7 @@ static u64 vbg_key_of(const struct vbg_irq *i, const struct vbg_area *a,
 		return 0;
 	slot = READ_ONCE(a->slot[cpu]);
 	if (slot < 0 || !vbg_redirect_on() || !i->known || i->remapped ||
+	    vbg_is_lazy(i) ||
 	    vector < FIRST_EXTERNAL_VECTOR ||
 	    vector == MANAGED_IRQ_SHUTDOWN_VECTOR)
 		return 0;
@@ -546,10 +547,7 @@ void vbg_redirect_sweep(void)
 /* The probes are there: keys may be published. */
 void vbg_redirect_start(void)
 {
-	const char *missing;
-
-	WRITE_ONCE(vbg_redirect_ready,
-		   vbg_load_has(VBG_F_REDIRECT, &missing));
+	WRITE_ONCE(vbg_redirect_ready, true);
 }
 
 /**
@@ -601,6 +599,8 @@ const char *vbg_redirect_state(const struct vbg_irq *i)
 		return "no_key";
 	if (!vbg_redirect_on())
 		return "off";
+	if (vbg_is_lazy(i))
+		return "transmit";
 	return i->logical ? "key_logical" : "key";
 }
 

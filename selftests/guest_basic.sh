@@ -81,19 +81,20 @@ refuses vbalance_guest remap=teleport
 refuses vbalance_guest source=rumour
 refuses vbalance_guest backoff_ms=-1
 refuses vbalance_guest observe=maybe
+refuses vbalance_guest redirect_tx=2
 refuses vbalance_guest borrow_us=100001
 refuses vbalance_guest borrow_cpu=101
 check "all parameters as documented" load vbalance_guest threshold=150 policy=cost \
-	mapping=per-irq remap=auto source=auto backoff_ms=10000 observe=0 borrow_us=500 borrow_cpu=2
+	mapping=per-irq remap=auto source=auto backoff_ms=10000 observe=0 redirect_tx=0 borrow_us=500 borrow_cpu=2
 P=$GUEST_PARAMETERS
-for value in threshold=200 policy=paper mapping=single remap=none remap=borrow backoff_ms=5 borrow_us=0 borrow_cpu=5 observe=1; do
+for value in threshold=200 policy=paper mapping=single remap=none remap=borrow backoff_ms=5 borrow_us=0 borrow_cpu=5 redirect_tx=1 observe=1; do
 	echo "${value#*=}" > $P/"${value%%=*}"
 	got=$(cat $P/"${value%%=*}")
 	[ "$got" = 1 ] || [ "$got" = "${value#*=}" ]
 	ok $? "live: $value"
 done
 for value in threshold=99 threshold=10001 threshold=high policy=best mapping=many \
-		remap=teleport backoff_ms=3600001 observe=maybe; do
+		remap=teleport backoff_ms=3600001 observe=maybe redirect_tx=2; do
 	refuses_live vbalance_guest $value
 done
 unload vbalance_guest
