@@ -26,10 +26,29 @@ static inline bool vb_task_is_throttled(const struct task_struct *p)
 #endif
 }
 
+/* The head of struct cfs_rq (kernel/sched/sched.h): what is queued there. */
+struct vb_cfs_rq {
+	struct load_weight load;
+};
+
+#ifdef HAVE_sched_vlag
+/*
+ * Lag is counted from the average of all that are queued, which its own run
+ * would have moved by its share of their weights.
+ */
+static inline u64 vb_task_charged(const struct task_struct *p, u64 ns)
+{
+	const struct vb_cfs_rq *q = (const void *)p->se.cfs_rq;
+	u64 others = READ_ONCE(q->load.weight);
+
+	return div64_u64(ns * others, others + p->se.load.weight);
+}
+#endif
+
 /**
  * vb_task_charge() - let it come back to the fair class as if it had run
  * @p: thread of another class (which is what its caller holds pi_lock for)
- * @ns: for how long, up to a minute
+ * @ns: for how long, up to ten seconds
  *
  * While a thread is not queued in the fair class, what it was owed there is
  * kept in the lag, before 6.6 in the virtual run time: both are relative then,
@@ -42,6 +61,9 @@ static inline void vb_task_charge(struct task_struct *p, u64 ns)
 
 	if (!weight)
 		return;
+#ifdef HAVE_sched_vlag
+	ns = vb_task_charged(p, ns);
+#endif
 	ns = div64_ul(ns << 2 * SCHED_FIXEDPOINT_SHIFT, weight);
 #ifdef HAVE_sched_vlag
 	p->se.vlag -= (s64)ns;
@@ -62,7 +84,10 @@ static inline void vb_task_charge(struct task_struct *p, u64 ns)
 #define VB_THROTTLED_FACTS(group)
 #endif
 #ifdef HAVE_sched_vlag
-#define VB_VLAG_FACTS(group)	VB_MEMBER(group, task_struct, se.vlag),
+#define VB_VLAG_FACTS(group)	\
+	VB_MEMBER(group, task_struct, se.vlag), \
+	VB_MEMBER(group, task_struct, se.cfs_rq), \
+	VB_MEMBER_AS(group, cfs_rq, load.weight, vb_cfs_rq),
 #else
 #define VB_VLAG_FACTS(group)	VB_MEMBER(group, task_struct, se.vruntime),
 #endif

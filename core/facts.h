@@ -32,6 +32,11 @@ struct vb_fact {
 	{ #type "." #member, VB_FACT_MEMBER, group,		\
 	  offsetof(struct type, member), sizeof_field(struct type, member), \
 	  NULL, false }
+/* Of a structure that is in no header, by a declaration of ours. */
+#define VB_MEMBER_AS(group, type, member, ours)			\
+	{ #type "." #member, VB_FACT_MEMBER, group,		\
+	  offsetof(struct ours, member), sizeof_field(struct ours, member), \
+	  NULL, false }
 #define VB_SIZE(group, type)					\
 	{ #type, VB_FACT_SIZE, group, 0, sizeof(struct type), NULL, false }
 #define VB_FUNC(group, name, proto)				\

@@ -257,9 +257,8 @@ static void vbh_lift_put_back(const struct vbh_lift *l)
 }
 
 /*
- * What it got was an advance on its share: neighbours lose nothing in the end.
- * Who has a cgroup of its own competes by that, and pays nothing. Under
- * pi_lock nobody changes a thread's class.
+ * What it got was an advance on its share, which threads of the same cgroup
+ * get back. Under pi_lock nobody changes a thread's class.
  */
 static void vbh_lift_repay(struct task_struct *p, u64 ns)
 {
@@ -271,17 +270,23 @@ static void vbh_lift_repay(struct task_struct *p, u64 ns)
 	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
 }
 
-/* What the scheduler does beside: only if it did. */
+/*
+ * What the scheduler does beside: only if it did. Under pi_lock, or somebody
+ * else's change to a policy that has no slack could come in between.
+ */
 static void vbh_lift_tidy(const struct vbh_lift *l)
 {
 	struct task_struct *p = l->task;
+	unsigned long flags;
 
+	raw_spin_lock_irqsave(&p->pi_lock, flags);
 	/* RLIMIT_RTTIME counts ticks up to the next sleep: ours are none. */
 	p->rt.timeout = l->rt_timeout;
 	/* Since 6.12: real-time threads have no slack, then the default. */
-	if (l->slack_lifted != l->slack &&
-	    p->timer_slack_ns == p->default_timer_slack_ns)
-		p->timer_slack_ns = l->slack;
+	if (l->slack_lifted != l->slack)
+		cmpxchg(&p->timer_slack_ns, p->default_timer_slack_ns,
+			l->slack);
+	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
 }
 
 /* A change that somebody made meanwhile; false: none, and none under way. */

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 // found: boosts are paid back from a thread's lag
 // missing: boosts are paid back from a thread's virtual run time
-/* Does a thread keep its lag where it leaves the fair class? Since 6.6. */
+/*
+ * Does a thread keep its lag where it leaves the fair class? Since 6.6; with
+ * CONFIG_FAIR_GROUP_SCHED, which says where it is queued.
+ */
 #include <linux/sched.h>
 
 s64 probe(const struct task_struct *p);
 s64 probe(const struct task_struct *p)
 {
-	return p->se.vlag;
+	return p->se.cfs_rq ? p->se.vlag : 0;
 }

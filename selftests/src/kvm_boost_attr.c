@@ -345,6 +345,10 @@ static void change(const struct change *c, int (*by)(const struct change *),
 			guest[0].critical = VB_CRITICAL_SAID;
 			good = good && !err && becomes(tid, &want);
 			want = attributes_of(tid);
+			if (want.slack != slack)
+				printf("# %s, %s, %s, round %d: slack %ld, expected %ld\n",
+				       c->name, who, when_name[when], i,
+				       want.slack, slack);
 			slack_lost += want.slack != slack;
 		}
 		if (!good)

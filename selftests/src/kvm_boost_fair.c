@@ -87,6 +87,10 @@ static void lie(int share, int vcpu_share, int repay, const char *refused)
 		       !ns, text);
 	snprintf(text, sizeof(text), "%s: the neighbour keeps its share", what);
 	report(hog_percent >= 50 - (repay ? 0 : least) - MARGIN, text);
+	if (repay) {
+		snprintf(text, sizeof(text), "%s: and gets no more", what);
+		report(hog_percent <= 50 + MARGIN, text);
+	}
 	hog_stop();
 	report(!vm_join(&thread[0]), "the vCPU ends well");
 	defaults();
