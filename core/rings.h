@@ -77,6 +77,39 @@ static inline enum vb_rings vb_ring_state(u64 features, u32 num, __u16 flags,
 	return open ? VB_RINGS_OPEN : VB_RINGS_HELD;
 }
 
+/* A signal of a device that cannot be told from its others. */
+#define VB_SIGNAL_ANY		(~0U)
+
+/**
+ * vb_ring_signal() - has a device interrupted, or is it about to?
+ * @used_idx: the next entry that the device will use
+ * @used_event: the driver wants an interrupt when this entry has been used
+ *
+ * For EVENT_IDX.
+ *
+ * Return: which signal that is (never VB_SIGNAL_ANY), or 0: it has not.
+ */
+static inline u32 vb_ring_signal(__u16 used_idx, __u16 used_event)
+{
+	return (__s16)(used_idx - used_event) > 0 ? 1U << 16 | used_event : 0;
+}
+
+/**
+ * vb_signal_is_new() - is there anything to call a queue's handler for?
+ * @signal: what the device has signalled; 0: nothing
+ * @taken: what it had when the handler was called last
+ *
+ * A device interrupts once for each used_event. The driver leaves that where
+ * it was until it has taken everything, and so long the ring looks as if it
+ * waited for the handler.
+ *
+ * Return: there is, or it is not known.
+ */
+static inline bool vb_signal_is_new(u32 signal, u32 taken)
+{
+	return signal && (signal == VB_SIGNAL_ANY || signal != taken);
+}
+
 /* Both together: one that is held is enough, OPEN takes all. */
 static inline enum vb_rings vb_rings_join(enum vb_rings a, enum vb_rings b)
 {

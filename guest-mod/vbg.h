@@ -294,7 +294,7 @@ struct vbg_irq {
 	u64 handled ____cacheline_aligned_in_smp;
 	u64 served[VBG_NR_SERVE_KINDS];	/* by us */
 	u64 served_idle;		/* of these: nothing to do */
-	u32 signalled;			/* see vbg_note_signal() */
+	u32 signalled;			/* before the last of all calls */
 	u64 hard_ns;
 	atomic64_t soft_ns;
 	struct vb_decay load;		/* short window */

@@ -23,65 +23,41 @@
 #include <linux/virtio_ring.h>
 
 #include "../compat/irq_state.h"
+#include "../core/rings.h"
 #include "vbg.h"
 #include "vbg_trace.h"
 
-/* Can a queue's ring be asked whether it wants to be served? */
-static bool vbg_ring_tells(const struct vbg_irq *i)
+/*
+ * Has the device interrupted, or would it have as far as the driver asked for
+ * it? Of some rings this cannot be asked: then yes. As vb_ring_signal().
+ */
+static u32 vbg_signal(const struct vbg_irq *i)
 {
 	const struct virtqueue *vq = i->dev_id;
+	const struct vring *vr;
 
-	return !i->shared && !virtio_has_feature(vq->vdev,
-						 VIRTIO_F_RING_PACKED);
-}
-
-/*
- * Has the device passed the event index at which it interrupts? @signal: that
- * index, never 0; or 0 without VIRTIO_RING_F_EVENT_IDX.
- */
-static bool vbg_ring_signals(const struct virtqueue *vq, u32 *signal)
-{
-	const struct vring *vr = virtqueue_get_vring((struct virtqueue *)vq);
-	u16 used, event;
-
-	*signal = 0;
+	if (i->shared || virtio_has_feature(vq->vdev, VIRTIO_F_RING_PACKED))
+		return VB_SIGNAL_ANY;
+	vr = virtqueue_get_vring((struct virtqueue *)vq);
 	if (!virtio_has_feature(vq->vdev, VIRTIO_RING_F_EVENT_IDX))
-		return !(virtio16_to_cpu(vq->vdev, READ_ONCE(vr->avail->flags)) &
-			 VRING_AVAIL_F_NO_INTERRUPT);
-	used = virtio16_to_cpu(vq->vdev, READ_ONCE(vr->used->idx));
-	event = virtio16_to_cpu(vq->vdev, READ_ONCE(vring_used_event(vr)));
-	*signal = BIT(16) | event;
-	return (s16)(used - event) > 0;
-}
-
-/*
- * Would the device have interrupted by now, as far as the driver asked for it,
- * and has nobody called the handler for that? Of some rings this cannot be
- * asked: then yes.
- */
-static bool vbg_queue_signals(const struct vbg_irq *i)
-{
-	u32 signal;
-
-	return !vbg_ring_tells(i) ||
-	       (vbg_ring_signals(i->dev_id, &signal) &&
-		(!signal || READ_ONCE(i->signalled) != signal));
+		return virtio16_to_cpu(vq->vdev, READ_ONCE(vr->avail->flags)) &
+		       VRING_AVAIL_F_NO_INTERRUPT ? 0 : VB_SIGNAL_ANY;
+	return vb_ring_signal(virtio16_to_cpu(vq->vdev,
+					      READ_ONCE(vr->used->idx)),
+			      virtio16_to_cpu(vq->vdev,
+					      READ_ONCE(vring_used_event(vr))));
 }
 
 /**
  * vbg_note_signal() - a queue's handler is about to be called
  * @i: its interrupt; dev_id is that of the handler's call
- *
- * A device interrupts once for each event index. The driver leaves it where it
- * was until it has taken everything (NAPI is done), and all the time it looks
- * as if the queue wanted to be served.
  * Context: interrupts off, the interrupt is in progress.
  */
 void vbg_note_signal(struct vbg_irq *i)
 {
-	u32 signal;
+	u32 signal = vbg_signal(i);
 
-	if (vbg_ring_tells(i) && vbg_ring_signals(i->dev_id, &signal))
+	if (signal)
 		WRITE_ONCE(i->signalled, signal);
 }
 
@@ -105,7 +81,8 @@ static int vbg_serve_check(const struct vbg_irq *i, struct irq_desc *desc,
 		return -EALREADY;
 	if (irqd_irq_masked(d))
 		return -EBUSY;
-	if (kind == VBG_SERVE_BORROW && !vbg_queue_signals(i))
+	if (kind == VBG_SERVE_BORROW &&
+	    !vb_signal_is_new(vbg_signal(i), READ_ONCE(i->signalled)))
 		return -ENODATA;
 	return 0;
 }

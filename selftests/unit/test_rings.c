@@ -142,6 +142,71 @@ static void test_never(void)
 	CHECK_EQ(state(EVENT_IDX, num, 0, 0, 1), VB_RINGS_HELD, "first entry");
 }
 
+/*
+ * Linux' driver and a device, each step at any time: who looks calls the
+ * handler for every interrupt that has not led to a call, and, but for what
+ * "never" looks like, for no other.
+ */
+static void test_signal(void)
+{
+	__u16 used = 65000, taken = used, event = used, old;
+	bool triggered = false, polling = false, waits = false, is_new;
+	u32 seen = 0, signal, i, calls = 0, hidden = 0, idle = 0, nevers = 0;
+
+	prng_seed(0x76427204);
+	for (i = 0; i < 2000000; i++) {
+		switch (prng_below(6)) {
+		case 0:		/* the device uses some */
+			old = used;
+			if ((__u16)(used - taken) < 200)
+				used += prng_below(20);
+			waits |= vring_need_event(event, used, old);
+			break;
+		case 1:		/* NAPI takes some, or all and asks again */
+			if (!polling)
+				break;
+			taken += prng_below((__u16)(used - taken) + 1);
+			if (taken != used)
+				break;
+			event = taken;
+			triggered = false;
+			polling = false;
+			/* What has interrupted before has been done. */
+			waits = false;
+			break;
+		case 2:		/* start_xmit() or busy polling: no callbacks */
+			if (polling || triggered || prng_below(3))
+				break;
+			event = 0;
+			nevers++;
+			polling = true;
+			break;
+		default:	/* somebody looks */
+			signal = vb_ring_signal(used, event);
+			is_new = vb_signal_is_new(signal, seen);
+			hidden += waits && !is_new && event;
+			idle += !waits && is_new;
+			if (!is_new && !(waits && prng_below(50) == 0))
+				break;
+			/* The handler is called; NAPI, unless it is on. */
+			if (signal)
+				seen = signal;
+			calls++;
+			waits = false;
+			triggered = true;
+			polling = true;
+		}
+	}
+	CHECK(calls > 10000 && nevers > 10000, "%u calls, %u times never",
+	      calls, nevers);
+	CHECK_EQ(hidden, 0, "interrupts that nobody would have served");
+	CHECK(idle <= nevers, "%u calls for nothing, %u times never", idle,
+	      nevers);
+	CHECK(vb_signal_is_new(VB_SIGNAL_ANY, VB_SIGNAL_ANY), "not told apart");
+	CHECK(!vb_signal_is_new(0, VB_SIGNAL_ANY), "no signal");
+	CHECK(!vb_signal_is_new(0, 0), "no signal, none before");
+}
+
 static void test_unknown(void)
 {
 	static const u64 illegible[] = {
@@ -193,6 +258,7 @@ int main(void)
 		{ "a driver that takes and asks", test_driver },
 		{ "a driver that asks for a later one", test_delayed },
 		{ "never", test_never },
+		{ "signals are served once", test_signal },
 		{ "what is not known", test_unknown },
 		{ "several rings", test_join },
 	};
