@@ -26,51 +26,62 @@ static inline bool vb_task_is_throttled(const struct task_struct *p)
 #endif
 }
 
+#if defined(HAVE_sched_vlag) && !defined(HAVE_sched_h_load)
+#define VB_HAS_TASK_CHARGE	true
+
 /* The head of struct cfs_rq (kernel/sched/sched.h): what is queued there. */
 struct vb_cfs_rq {
 	struct load_weight load;
 };
 
-#ifdef HAVE_sched_vlag
-/*
- * Lag is counted from the average of all that are queued, which its own run
- * would have moved by its share of their weights.
- */
-static inline u64 vb_task_charged(const struct task_struct *p, u64 ns)
-{
-	const struct vb_cfs_rq *q = (const void *)p->se.cfs_rq;
-	u64 others = READ_ONCE(q->load.weight);
-
-	return div64_u64(ns * others, others + p->se.load.weight);
-}
-#endif
-
 /**
  * vb_task_charge() - let it come back to the fair class as if it had run
- * @p: thread of another class (which is what its caller holds pi_lock for)
- * @ns: for how long, up to ten seconds
+ * @p: thread of another class, runnable; the caller holds pi_lock
+ * @ns: for how long
  *
- * While a thread is not queued in the fair class, what it was owed there is
- * kept in the lag, before 6.6 in the virtual run time: both are relative then,
- * in ns divided by the weight (kernel/sched/fair.c: place_entity(),
- * detach_task_cfs_rq(), calc_delta_fair()).
+ * While a thread is not queued in the fair class, what it is owed there is kept
+ * in its lag, in ns by weight (kernel/sched/fair.c: place_entity(),
+ * calc_delta_fair()), counted from the average of all that are queued. That,
+ * its own run would have moved by its share of their weights. Nobody is owed
+ * or owes more than update_entity_lag() allows.
+ *
+ * Return: what was charged, ns; 0: there is nobody in its queue to gain by it.
  */
-static inline void vb_task_charge(struct task_struct *p, u64 ns)
+static inline u64 vb_task_charge(struct task_struct *p, u64 ns)
 {
-	unsigned long weight = p->se.load.weight;
+	const struct vb_cfs_rq *q = (const void *)READ_ONCE(p->se.cfs_rq);
+	u64 weight = p->se.load.weight, others = READ_ONCE(q->load.weight);
+	u64 most = max_t(u64, 2 * p->se.slice, TICK_NSEC);
+	s64 lag, least;
 
-	if (!weight)
-		return;
-#ifdef HAVE_sched_vlag
-	ns = vb_task_charged(p, ns);
-#endif
-	ns = div64_ul(ns << 2 * SCHED_FIXEDPOINT_SHIFT, weight);
-#ifdef HAVE_sched_vlag
-	p->se.vlag -= (s64)ns;
-#else
-	p->se.vruntime += ns;
-#endif
+	if (!weight || !others)
+		return 0;
+	ns = min(ns, most);
+	lag = div64_u64(div64_u64(ns * others, others + weight) <<
+			2 * SCHED_FIXEDPOINT_SHIFT, weight);
+	least = -(s64)div64_u64(most << 2 * SCHED_FIXEDPOINT_SHIFT, weight);
+	lag = p->se.vlag - lag;
+	p->se.vlag = max(lag, min_t(s64, p->se.vlag, least));
+	return ns;
 }
+
+#define VB_TASK_CHARGE_FACTS(group)	\
+	VB_MEMBER(group, task_struct, se.vlag), \
+	VB_MEMBER(group, task_struct, se.slice), \
+	VB_MEMBER(group, task_struct, se.load.weight), \
+	VB_MEMBER(group, task_struct, se.cfs_rq), \
+	VB_MEMBER(group, task_struct, on_rq), \
+	VB_MEMBER_AS(group, cfs_rq, load.weight, vb_cfs_rq),
+#else
+#define VB_HAS_TASK_CHARGE	false
+
+static inline u64 vb_task_charge(struct task_struct *p, u64 ns)
+{
+	return 0;
+}
+
+#define VB_TASK_CHARGE_FACTS(group)
+#endif
 
 /* What of them to compare with the running kernel (core/facts.h). */
 #ifdef HAVE_custom_slice
@@ -83,17 +94,8 @@ static inline void vb_task_charge(struct task_struct *p, u64 ns)
 #else
 #define VB_THROTTLED_FACTS(group)
 #endif
-#ifdef HAVE_sched_vlag
-#define VB_VLAG_FACTS(group)	\
-	VB_MEMBER(group, task_struct, se.vlag), \
-	VB_MEMBER(group, task_struct, se.cfs_rq), \
-	VB_MEMBER_AS(group, cfs_rq, load.weight, vb_cfs_rq),
-#else
-#define VB_VLAG_FACTS(group)	VB_MEMBER(group, task_struct, se.vruntime),
-#endif
 #define VB_SCHED_TASK_FACTS(group)	\
 	VB_CUSTOM_SLICE_FACTS(group) VB_THROTTLED_FACTS(group) \
-	VB_VLAG_FACTS(group) VB_MEMBER(group, task_struct, se.load.weight), \
 	VB_MEMBER(group, task_struct, pi_lock),
 
 #endif /* _VB_COMPAT_SCHED_TASK_H */

@@ -399,7 +399,6 @@ void vbg_borrow_init(void);
 void vbg_borrow_exit(void);
 void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now);
 void vbg_borrow_timer_exit(u64 ns);
-u64 vbg_borrow_cost_ns(int cpu);
 void vbg_borrow_cpu_on(int cpu);
 void vbg_borrow_cpu_off(int cpu);
 
@@ -438,6 +437,7 @@ enum vbg_stat {
 	VBG_S_BORROWED,
 	VBG_S_TIMER_ARMED,
 	VBG_S_TIMER_FIRED,
+	VBG_S_TIMER_NS,		/* in the interrupts of that timer */
 	VBG_NR_STATS,
 };
 

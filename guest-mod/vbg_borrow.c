@@ -56,7 +56,7 @@ static bool vbg_owner_is_away(const struct vbg_irq *i, int me)
 	return state == VB_VCPU_PREEMPTED || state == VB_VCPU_OFF;
 }
 
-/* Return: somebody waits for an active queue whose owner is away. */
+/* Return: there is an active queue whose owner is away. */
 static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
 			   int me, u64 now)
 {
@@ -74,7 +74,7 @@ static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
 		active = vbg_is_active(i, now);
 		if (!active && !full)
 			continue;
-		away |= active && !vbg_is_lazy(i);
+		away |= active;
 		if (!vbg_serve(i, VBG_SERVE_BORROW)) {
 			b->found = true;
 			vbg_stat_inc(VBG_S_BORROWED);
@@ -163,14 +163,11 @@ void vbg_borrow_timer_exit(u64 ns)
 {
 	struct vbg_borrow *b = this_cpu_ptr(&vbg_borrows);
 
-	if (b->fired)
-		vb_borrow_cost(&b->pace, ns);
+	if (!b->fired)
+		return;
 	b->fired = false;
-}
-
-u64 vbg_borrow_cost_ns(int cpu)
-{
-	return READ_ONCE(per_cpu(vbg_borrows, cpu).pace.cost);
+	vb_borrow_cost(&b->pace, ns);
+	this_cpu_add(vbg_stats.v[VBG_S_TIMER_NS], ns);
 }
 
 void vbg_borrow_cpu_on(int cpu)

@@ -41,6 +41,7 @@ static const char * const vbg_stat_names[VBG_NR_STATS] = {
 	[VBG_S_BORROWED] = "borrowed",
 	[VBG_S_TIMER_ARMED] = "timer_armed",
 	[VBG_S_TIMER_FIRED] = "timer_fired",
+	[VBG_S_TIMER_NS] = "timer_ns",
 };
 
 static const char * const vbg_count_names[VBG_NR_COUNTS] = {

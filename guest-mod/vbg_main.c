@@ -72,9 +72,9 @@ unsigned int vbg_borrow_cpu = 2;
 VB_RANGE_PARAM(borrow_cpu, vbg_borrow_cpu, 0, 100, 0644);
 MODULE_PARM_DESC(borrow_cpu, "share of a vCPU that the timer of borrow_us may take, percent, 0..100 (default 2)");
 
-bool vbg_redirect_tx;
+bool vbg_redirect_tx = true;
 VB_BOOL_PARAM(redirect_tx, vbg_redirect_tx, 0644);
-MODULE_PARM_DESC(redirect_tx, "0 or 1 (default 0): redirect the interrupts of transmit queues too, not only serve them at the next interrupt or tick");
+MODULE_PARM_DESC(redirect_tx, "0 or 1 (default 1): redirect the interrupts of transmit queues too; 0: they are served at the next interrupt or tick");
 
 bool vbg_observe;
 VB_BOOL_PARAM(observe, vbg_observe, 0644);

@@ -38,6 +38,9 @@ static u32 vbg_signal(const struct vbg_irq *i)
 
 	if (i->shared || virtio_has_feature(vq->vdev, VIRTIO_F_RING_PACKED))
 		return VB_SIGNAL_ANY;
+	/* An interrupt that comes late: the ring is being given up. */
+	if (READ_ONCE(vq->reset))
+		return 0;
 	vr = virtqueue_get_vring((struct virtqueue *)vq);
 	if (!virtio_has_feature(vq->vdev, VIRTIO_RING_F_EVENT_IDX))
 		return virtio16_to_cpu(vq->vdev, READ_ONCE(vr->avail->flags)) &

@@ -87,6 +87,7 @@ struct vbh_lift {
 	bool has_attr, has_nice;
 	struct sched_attr attr;
 	long nice;
+	u64 repaid;			/* at the end, ns */
 };
 
 bool vbh_lift_may(struct task_struct *p);
@@ -147,7 +148,7 @@ struct vbh_boost {
 	struct list_head active;
 	u64 deadline;			/* ns, monotonic */
 	u64 paid, paid_until;		/* CPU time, ns */
-	u64 debt;			/* of boosts before, ns */
+	u64 debt, debt_since;		/* of the last boost; ns, monotonic */
 	u64 not_before;			/* ns, monotonic */
 	struct vbh_lift lift;
 	/* Under the VM's bucket_lock. */
@@ -232,6 +233,7 @@ enum vbh_feature {
 	VBH_F_REDIRECT,
 	VBH_F_BOOST,
 	VBH_F_CHANGES,
+	VBH_F_REPAY,
 	VBH_F_RINGS,
 	VBH_F_CHECK,
 	VBH_NR_FEATURES,

@@ -321,24 +321,34 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 	return true;
 }
 
+/* Who is boosted less often than that takes little, and has slept since. */
+#define VBH_BOOST_DEBT_NS	(100 * NSEC_PER_MSEC)
+
+/*
+ * What a boost has taken is known when its thread has been put back: the end
+ * of the next one pays for it. Return: ns.
+ */
+static u64 vbh_boost_debt(const struct vbh_boost *b, u64 now)
+{
+	if (!READ_ONCE(vbh_boost_repay) || vbh_features[VBH_F_REPAY].err ||
+	    now > b->debt_since + VBH_BOOST_DEBT_NS)
+		return 0;
+	return b->debt;
+}
+
 static void vbh_boost_finish(struct vbh_vcpu *v, u64 now)
 {
 	struct vbh_boost *b = &v->boost;
 	enum vbh_boost_count why = READ_ONCE(b->over) ?: VBH_B_END_BOUND;
 	u64 bound = (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
-	u64 debt = READ_ONCE(vbh_boost_repay) ? b->debt : 0;
 
-	/*
-	 * What a boost has taken is known when its thread has been put back:
-	 * the end of the next one pays for it.
-	 */
-	if (vbh_unlift(&b->lift, debt))
+	if (vbh_unlift(&b->lift, vbh_boost_debt(b, now)))
 		vbh_boost_count(v, VBH_B_USER_CHANGED);
-	else
-		atomic64_add(debt, &v->vm->boosts[VBH_B_REPAID_NS]);
+	atomic64_add(b->lift.repaid, &v->vm->boosts[VBH_B_REPAID_NS]);
 	vbh_boost_tell(v, false);
 	vbh_boost_charge(v);
-	b->debt = b->paid;
+	b->debt = b->paid - VB_BOOST_FEE_NS;
+	b->debt_since = now;
 	vbh_boost_count(v, why);
 	if (now > b->deadline + bound / 2)
 		vbh_boost_count(v, VBH_B_LATE);

@@ -108,8 +108,9 @@ static int vcpus_show(struct seq_file *m, void *unused)
 	list_for_each_entry_rcu(v, &vm->vcpus, list) {
 		u32 state = READ_ONCE(v->word) & 0xff;
 		u64 now = rdtsc(), since = now - READ_ONCE(v->changed_tsc);
-		u64 on = state == VB_VCPU_RUNNING ?
-			 now - READ_ONCE(v->stay_since) : 0;
+		u64 stay = READ_ONCE(v->stay_since);
+		u64 on = state == VB_VCPU_RUNNING && stay && now > stay ?
+			 now - stay : 0;
 
 		seq_printf(m, "%u %u %s %llu", v->slot, v->apic_id,
 			   vbh_state_names[state], vbh_cycles_to_us(since));

@@ -26,6 +26,7 @@
 
 #include "../common/fault.h"
 #include "../compat/ftrace_arg.h"
+#include "../compat/sched_task.h"
 #include "vbh.h"
 #include "vbh_param.h"
 
@@ -40,6 +41,8 @@ struct vbh_feature_state vbh_features[VBH_NR_FEATURES] = {
 		"vCPUs that interrupts wait for are boosted", -ENXIO },
 	[VBH_F_CHANGES] = { "boost_changes",
 		"what others change of a boosted thread is kept", -ENXIO },
+	[VBH_F_REPAY] = { "boost_repay",
+		"boosts are paid back out of the threads' own shares", -ENXIO },
 	[VBH_F_RINGS] = { "rings",
 		"rings tell when a vCPU is done with an interrupt", -ENXIO },
 	[VBH_F_CHECK] = { "btf_check",
@@ -327,6 +330,13 @@ static void vbh_boost_on(const char *how)
 	vbh_feature_set(VBH_F_BOOST, err, missing ?: how);
 	err = vbh_lift_sees_changes(&missing);
 	vbh_feature_set(VBH_F_CHANGES, err, err ? missing : "kretprobes");
+	missing = vbh_facts_differ(VBH_F_REPAY);
+	if (VB_HAS_TASK_CHARGE)
+		vbh_feature_set(VBH_F_REPAY, missing ? -ENOEXEC : 0,
+				missing ?: "within a cgroup");
+	else
+		vbh_feature_set(VBH_F_REPAY, -EOPNOTSUPP,
+				"not with this kernel's scheduler");
 }
 
 static void vbh_registration_on(void)
@@ -387,6 +397,7 @@ static void vbh_rings_try(void)
 static bool vbh_is_just_absent(int f)
 {
 	return (f == VBH_F_RINGS && vbh_features[f].err == -ENOENT) ||
+	       (f == VBH_F_REPAY && vbh_features[f].err == -EOPNOTSUPP) ||
 	       f == VBH_F_CHECK;
 }
 
@@ -422,6 +433,7 @@ static int vbh_hooks_on(void)
 		vbh_feature_set(VBH_F_REDIRECT, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_BOOST, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_CHANGES, -EPERM, "observe=1");
+		vbh_feature_set(VBH_F_REPAY, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_RINGS, -EPERM, "observe=1");
 	} else {
 		/* Before the first guest asks what there is. */

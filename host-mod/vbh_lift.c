@@ -258,16 +258,19 @@ static void vbh_lift_put_back(const struct vbh_lift *l)
 
 /*
  * What it got was an advance on its share, which threads of the same cgroup
- * get back. Under pi_lock nobody changes a thread's class.
+ * get back; but who sleeps is owed more than it has. Under pi_lock nobody
+ * changes a thread's class.
  */
-static void vbh_lift_repay(struct task_struct *p, u64 ns)
+static u64 vbh_lift_repay(struct task_struct *p, u64 ns)
 {
 	unsigned long flags;
+	u64 repaid = 0;
 
 	raw_spin_lock_irqsave(&p->pi_lock, flags);
-	if (rt_task(p))
-		vb_task_charge(p, ns);
+	if (rt_task(p) && vbh_lift_is_ours(p) && READ_ONCE(p->on_rq))
+		repaid = vb_task_charge(p, ns);
 	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
+	return repaid;
 }
 
 /*
@@ -323,7 +326,8 @@ static bool vbh_lift_next_change(struct vbh_lift *l, bool *changed)
 /**
  * vbh_unlift() - make a thread what it was
  * @l: in use
- * @repay: CPU time that is taken off what the scheduler owes it, ns
+ * @repay: CPU time to be taken off what the scheduler owes it, ns; what was is
+ *	in @l->repaid
  *
  * Waits for a change by somebody else that is under way.
  * Context: the booster.
@@ -334,8 +338,9 @@ bool vbh_unlift(struct vbh_lift *l, u64 repay)
 	struct task_struct *p = l->task;
 	bool changed = !vbh_lift_is_ours(p);
 
+	l->repaid = 0;
 	if (!changed) {
-		vbh_lift_repay(p, repay);
+		l->repaid = vbh_lift_repay(p, repay);
 		vbh_lift_put_back(l);
 	}
 	vbh_lift_tidy(l);

@@ -43,7 +43,8 @@ said() {	# WHAT
 
 # Features that are off; vhost_net and BTF are there.
 off() {
-	sed -n 's/^\([a-z_]*\) off.*/\1/p' $HOST/features | xargs
+	grep -v "(not with this kernel's" $HOST/features |
+		sed -n 's/^\([a-z_]*\) off.*/\1/p' | xargs
 }
 
 host_refuses() {	# OLD NEW WHAT

@@ -85,9 +85,9 @@ refuses vbalance_guest redirect_tx=2
 refuses vbalance_guest borrow_us=100001
 refuses vbalance_guest borrow_cpu=101
 check "all parameters as documented" load vbalance_guest threshold=150 policy=cost \
-	mapping=per-irq remap=auto source=auto backoff_ms=10000 observe=0 redirect_tx=0 borrow_us=500 borrow_cpu=2
+	mapping=per-irq remap=auto source=auto backoff_ms=10000 observe=0 redirect_tx=1 borrow_us=500 borrow_cpu=2
 P=$GUEST_PARAMETERS
-for value in threshold=200 policy=paper mapping=single remap=none remap=borrow backoff_ms=5 borrow_us=0 borrow_cpu=5 redirect_tx=1 observe=1; do
+for value in threshold=200 policy=paper mapping=single remap=none remap=borrow backoff_ms=5 borrow_us=0 borrow_cpu=5 redirect_tx=0 redirect_tx=1 observe=1; do
 	echo "${value#*=}" > $P/"${value%%=*}"
 	got=$(cat $P/"${value%%=*}")
 	[ "$got" = 1 ] || [ "$got" = "${value#*=}" ]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-// found: boosts are paid back from a thread's lag
-// missing: boosts are paid back from a thread's virtual run time
+// found: boosts are paid back from a thread's lag (but see sched_h_load)
+// missing: boosts are not paid back: their budget alone limits them
 /*
  * Does a thread keep its lag where it leaves the fair class? Since 6.6; with
  * CONFIG_FAIR_GROUP_SCHED, which says where it is queued.

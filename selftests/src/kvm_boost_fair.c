@@ -87,13 +87,26 @@ static void lie(int share, int vcpu_share, int repay, const char *refused)
 		       !ns, text);
 	snprintf(text, sizeof(text), "%s: the neighbour keeps its share", what);
 	report(hog_percent >= 50 - (repay ? 0 : least) - MARGIN, text);
-	if (repay) {
-		snprintf(text, sizeof(text), "%s: and gets no more", what);
-		report(hog_percent <= 50 + MARGIN, text);
-	}
+	/* Or it would not be boosts that are measured. */
+	snprintf(text, sizeof(text), "%s: and gets no more", what);
+	report(hog_percent <= 50 - (repay ? 0 : least / 2) + MARGIN, text);
 	hog_stop();
 	report(!vm_join(&thread[0]), "the vCPU ends well");
 	defaults();
+}
+
+static int feature_is_on(const char *name)
+{
+	FILE *f = fopen(HOST "/features", "r");
+	char line[256], feature[32], on[8];
+	int found = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		found |= sscanf(line, "%31s %7s", feature, on) == 2 &&
+			!strcmp(feature, name) && !strcmp(on, "on");
+	if (f)
+		fclose(f);
+	return found;
 }
 
 /* ---- many ---- */
@@ -344,7 +357,10 @@ int main(int argc, char **argv)
 	lie(50, 4, 0, "no_vcpu_tokens");
 	lie(0, 50, 1, "no_vm_tokens");
 	lie(20, 50, 0, "no_vm_tokens");
-	lie(20, 50, 1, "no_vm_tokens");
+	if (feature_is_on("boost_repay"))
+		lie(20, 50, 1, "no_vm_tokens");
+	else
+		skip("lying, paid back", "not with this kernel");
 	many();
 	threads_go();
 	vms_go();
