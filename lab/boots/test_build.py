@@ -11,9 +11,11 @@ PROBES = {p.stem for p in (paths.REPO / "compat/probe").glob("*.c")} \
     - {"sanity"}
 FOUND = {
     "6.1": {"pin_user_pages_vmas"},
-    "6.12": {"ftrace_regs_get_argument", "irqstat", "custom_slice"},
+    "6.12": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
+             "sched_vlag"},
     "newest": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
-               "hrtimer_setup", "task_throttled"},
+               "hrtimer_setup", "task_throttled", "sched_vlag",
+               "sched_h_load"},
 }
 
 
