@@ -140,15 +140,16 @@ test-matrix: python
 test-debug: python
 	status=0; for kernel in debug debug-kcsan; do \
 		for level in host guest; do \
-			lab/lab test --long --$$level-kernel $$kernel \
+			lab/lab test --long --jobs 1 \
+				--$$level-kernel $$kernel \
 				--env LONG=1 --env BOOSTS=10000 || status=1; \
 		done; \
 	done; exit $$status
 
 coverage: python
 	status=0; for level in host guest; do \
-		lab/lab test --long --coverage --$$level-kernel debug \
-			--env LONG=1 || status=1; \
+		lab/lab test --long --jobs 1 --coverage \
+			--$$level-kernel debug --env LONG=1 || status=1; \
 	done; exit $$status
 
 clean:

@@ -118,4 +118,46 @@ static inline void vb_boost_pay(struct vb_bucket *vm, struct vb_bucket *vcpu,
 	vcpu->tokens -= (s64)ns;
 }
 
+/**
+ * struct vb_turn - boosts on one CPU that follow each other, of any vCPUs
+ * @ns: CPU time that they have taken
+ * @last: when the last of it was paid
+ *
+ * Buckets would allow a burst. What else runs on that CPU, kernel threads too,
+ * waits for no longer than this.
+ */
+struct vb_turn {
+	u64 ns, last;
+};
+
+/**
+ * vb_turn_pay() - account CPU time of a boost
+ * @t: the CPU's; callers serialise
+ * @ns: CPU time up to now
+ * @pause: others must have had the CPU for this long between two turns, ns
+ * @now: ns of a monotonic clock
+ */
+static inline void vb_turn_pay(struct vb_turn *t, u64 ns, u64 pause, u64 now)
+{
+	if (now >= t->last && now - t->last >= pause + ns)
+		t->ns = 0;
+	t->ns += ns;
+	t->last = now;
+}
+
+/**
+ * vb_turn_allows() - may there be another boost on this CPU now?
+ * @t: the CPU's
+ * @most: of a turn, ns; the last boost may exceed it by its own length
+ * @pause: as for vb_turn_pay()
+ * @now: ns
+ *
+ * Return: there may.
+ */
+static inline bool vb_turn_allows(const struct vb_turn *t, u64 most, u64 pause,
+				  u64 now)
+{
+	return t->ns < most || (now >= t->last && now - t->last >= pause);
+}
+
 #endif /* _VB_CORE_BOOST_H */

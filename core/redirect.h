@@ -41,6 +41,29 @@ static inline bool vb_key_match(u64 key, u64 other)
 	return !((key ^ other) & ~(0xffffULL << VB_KEY_SLOT_SHIFT));
 }
 
+/**
+ * vb_msi_dest() - destination of an MSI, as the host's KVM has it at delivery
+ * @address_lo: bits 0..7 of the id are its bits 12..19; bits 8..14 are its
+ *	bits 5..11 where the hypervisor offers that (KVM_FEATURE_MSI_EXT_DEST_ID)
+ * @address_hi: bits 8..31 of the id in their place; KVM's own form
+ *	(KVM_CAP_X2APIC_API), into which the VMM brings the one above
+ *
+ * As __irq_msi_compose_msg() of the guest writes it (arch/x86/kernel/apic/apic.c).
+ * The host decodes none: struct kvm_lapic_irq has the id.
+ *
+ * Return: APIC id, or mask of them (vb_msi_is_logical()).
+ */
+static inline u32 vb_msi_dest(u32 address_lo, u32 address_hi)
+{
+	return (address_lo >> 12 & 0xff) | (address_lo >> 5 & 0x7f) << 8 |
+	       (address_hi & 0xffffff00);
+}
+
+static inline bool vb_msi_is_logical(u32 address_lo)
+{
+	return address_lo & 1U << 2;
+}
+
 /* Where MSIs were found last, so that the table is not searched each time. */
 #define VB_KEY_HINTS		64
 
@@ -98,7 +121,8 @@ static inline int vb_key_find(const struct vb_redirect *r, u64 want, u64 *key,
  * With the holder offline Algorithm 1 takes the online vCPU with the least
  * load. What is not above that by the ratio that it calls an imbalance is no
  * reason to prefer one: among those the choice goes to the vCPU that has been
- * on its CPU for the shortest time, because it will stay longest.
+ * on its CPU for the shortest time, because it will stay longest. Exits to the
+ * VMM in which it keeps its CPU do not count.
  *
  * Return: ns.
  */

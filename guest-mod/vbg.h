@@ -12,10 +12,13 @@
  *	vbg_policy.c	Algorithm 1 and the two policies
  *	vbg_move.c	irq_set_affinity, the direct way
  *	vbg_redirect.c	keys for the host, pending bits from it
+ *	vbg_account.c	  all that were set were taken
+ *	vbg_stuck.c	  and none is overlooked
  *	vbg_borrow.c	serving queues of vCPUs that are away, unasked
  *	vbg_serve.c	calling a queue's handler on another vCPU
  *	vbg_critical.c	telling the host when others wait for this vCPU
  *	vbg_task.c	the process behind an interrupt
+ *	vbg_facts.c	does the running kernel fit?
  *	vbg_debugfs.c	what a person sees
  *
  * Contexts: everything that the tracepoints call runs in hard interrupt
@@ -112,6 +115,7 @@ struct vbg_cpu {
 
 DECLARE_PER_CPU(struct vbg_cpu, vbg_cpus);
 
+struct seq_file;
 struct vbg_irq;
 
 /* ---- does the running kernel fit? (vbg_facts.c) ---- */
@@ -324,6 +328,9 @@ int vbg_irqs_init(void);
 void vbg_irqs_exit(void);
 void vbg_irqs_rescan(void);
 struct vbg_irq *vbg_irq_find(unsigned int irq);
+void vbg_irqs_show_left(struct seq_file *m,
+			void (*show)(struct seq_file *m, unsigned int irq,
+				     const char *name, const char *kind));
 void vbg_irqs_sum(u64 *count, u64 *decisions);
 bool vbg_irq_lock(struct vbg_irq *i);
 void vbg_irq_unlock(struct vbg_irq *i);
@@ -374,8 +381,10 @@ void vbg_redirect_start(void);
 void vbg_redirect_stop(void);
 void vbg_redirect_cpu_off(int cpu);
 bool vbg_redirect_offered(void);
-void vbg_redirect_host_counts(u64 *diverted, u64 *posted);
+void vbg_account_host(u64 *diverted, u64 *posted);
+bool vbg_redirect_has_key(const struct vbg_irq *i);
 const char *vbg_redirect_state(const struct vbg_irq *i);
+int vbg_redirect_key_cpu(const struct vbg_irq *i);
 
 /* ---- hint of what must not be interrupted (vbg_critical.c) ---- */
 
@@ -429,9 +438,12 @@ enum vbg_stat {
 	VBG_S_OVERTAKEN,	/* the interrupt itself came first */
 	VBG_S_MERGED,		/* put back where it was set already */
 	VBG_S_DROPPED,		/* belongs to no interrupt any more */
+	VBG_S_LEFT,		/* when an area ended: swept */
+	VBG_S_SETTLED,		/* areas that have ended and been judged */
+	VBG_S_MISSING,		/* bits that nobody had taken then: never */
 	VBG_S_PUT_BACK,		/* in progress elsewhere: for later */
 	VBG_S_LATE,		/* taken from a running vCPU after 10 ms */
-	VBG_S_STUCK,		/* of these: older than 100 ms */
+	VBG_S_STUCK,		/* overlooked for 100 ms: never */
 	VBG_S_SWEEPS,
 	VBG_S_BOOSTS_ENDED,	/* by telling the host */
 	VBG_S_BORROWED,

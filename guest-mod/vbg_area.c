@@ -35,6 +35,7 @@ struct vbg_area *vbg_area_alloc(void)
 	if (!a)
 		return NULL;
 	a->nr_slots = slots;
+	raw_spin_lock_init(&a->stuck_lock);
 	a->nr_pages = VB_AREA_PAGES(slots);
 	for (i = 0; i < nr_cpu_ids; i++)
 		a->slot[i] = -1;

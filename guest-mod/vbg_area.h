@@ -8,8 +8,11 @@
 #define _VBG_AREA_H
 
 #include <linux/rcupdate.h>
+#include <linux/spinlock.h>
 
 #include <vbalance/abi.h>
+
+#include "../core/stuck.h"
 
 struct vbg_area {
 	struct vb_header *hdr;
@@ -26,8 +29,13 @@ struct vbg_area {
 					 * and left, local_clock(); 0: they are
 					 * not
 					 */
-		u64 left;		/* when they were left last */
+		u32 takes;		/* changes when some are taken */
+		struct vb_stuck stuck;	/* under stuck_lock */
 	} *wait;			/* of each slot */
+	raw_spinlock_t stuck_lock;
+	u64 stuck_next;			/* next look, local_clock() */
+	u64 taken_before;		/* bits, when this one began */
+	bool host_done;			/* has confirmed that it has let go */
 	int slot[];			/* of each CPU; -1: not known */
 };
 
@@ -37,5 +45,8 @@ extern struct vbg_area __rcu *vbg_active;
 struct vbg_area *vbg_area_alloc(void);
 void vbg_area_free(struct vbg_area *a);
 void vbg_area_touch(struct vbg_area *a);
+void vbg_account_open(struct vbg_area *a);
+void vbg_account_close(const struct vbg_area *a, bool sure);
+void vbg_stuck_look(struct vbg_area *a, int cpu, u64 now);
 
 #endif /* _VBG_AREA_H */

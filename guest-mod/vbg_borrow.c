@@ -11,7 +11,8 @@
  * dear it comes less often.
  *
  * With redirection the looks stay (an MSI that the owner had latched when it
- * lost its CPU was not redirected), the timer is not needed.
+ * lost its CPU was not redirected); the timer is for those queues only that
+ * the host does not know.
  */
 #include <linux/math64.h>
 #include <linux/sched/clock.h>
@@ -56,11 +57,18 @@ static bool vbg_owner_is_away(const struct vbg_irq *i, int me)
 	return state == VB_VCPU_PREEMPTED || state == VB_VCPU_OFF;
 }
 
-/* Return: there is an active queue whose owner is away. */
-static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
-			   int me, u64 now)
+/* Is the timer for it? Not for what redirect_tx=0 leaves to the looks. */
+static bool vbg_is_ours(const struct vbg_irq *i, enum vbg_mode mode)
 {
-	bool full = now >= b->next_full, away = false, active;
+	return mode == VBG_MODE_BORROW ||
+	       (!vbg_is_lazy(i) && !vbg_redirect_has_key(i));
+}
+
+/* Return: there is an active queue of ours whose owner is away. */
+static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
+			   int me, u64 now, enum vbg_mode mode)
+{
+	bool full = now >= b->next_full, away = false, active, ours;
 	int n;
 
 	if (full)
@@ -74,13 +82,19 @@ static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
 		active = vbg_is_active(i, now);
 		if (!active && !full)
 			continue;
-		away |= active;
+		ours = vbg_is_ours(i, mode);
+		away |= active && ours;
 		if (!vbg_serve(i, VBG_SERVE_BORROW)) {
-			b->found = true;
+			b->found |= ours;
 			vbg_stat_inc(VBG_S_BORROWED);
 		}
 	}
 	return away;
+}
+
+static bool vbg_borrow_on(enum vbg_mode mode)
+{
+	return mode == VBG_MODE_BORROW || mode == VBG_MODE_REDIRECT;
 }
 
 /* When the timer should fire, ns from now; 0: not at all. */
@@ -89,8 +103,7 @@ static u64 vbg_borrow_period(struct vbg_borrow *b)
 	bool found = b->found;
 
 	b->found = false;
-	if (!READ_ONCE(b->online) || !b->away ||
-	    vbg_mode() != VBG_MODE_BORROW)
+	if (!READ_ONCE(b->online) || !b->away || !vbg_borrow_on(vbg_mode()))
 		return 0;
 	return vb_borrow_next(&b->pace,
 			      READ_ONCE(vbg_borrow_us) * NSEC_PER_USEC,
@@ -125,14 +138,17 @@ void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now)
 	enum vbg_mode mode = vbg_mode();
 
 	/* Whoever comes after us has more time. */
-	if (now < b->next_look || vbg_leaves_soon(c, now) ||
-	    vbg_policy_isolated(me) || !t || !t->nr ||
-	    (mode != VBG_MODE_BORROW && mode != VBG_MODE_REDIRECT) ||
-	    !vbg_have_source())
+	if (now < b->next_look || vbg_leaves_soon(c, now))
 		return;
+	if (vbg_policy_isolated(me) || !t || !t->nr || !vbg_borrow_on(mode) ||
+	    !vbg_have_source()) {
+		/* Nothing is known of anybody: the timer ends. */
+		b->away = false;
+		return;
+	}
 	b->next_look = now + VBG_BORROW_LOOK_NS;
-	b->away = vbg_borrow_all(b, t, me, now);
-	if (b->away && mode == VBG_MODE_BORROW)
+	b->away = vbg_borrow_all(b, t, me, now, mode);
+	if (b->away)
 		vbg_borrow_arm(b);
 }
 

@@ -33,6 +33,9 @@ static const char * const vbg_stat_names[VBG_NR_STATS] = {
 	[VBG_S_OVERTAKEN] = "overtaken",
 	[VBG_S_MERGED] = "merged",
 	[VBG_S_DROPPED] = "dropped",
+	[VBG_S_LEFT] = "left",
+	[VBG_S_SETTLED] = "settled",
+	[VBG_S_MISSING] = "missing",
 	[VBG_S_PUT_BACK] = "put_back",
 	[VBG_S_LATE] = "late",
 	[VBG_S_STUCK] = "stuck",
@@ -73,7 +76,7 @@ static int stats_show(struct seq_file *m, void *unused)
 	}
 	for (k = 0; k < VBG_NR_COUNTS; k++)
 		seq_printf(m, "%s %llu\n", vbg_count_names[k], count[k]);
-	vbg_redirect_host_counts(&diverted, &posted);
+	vbg_account_host(&diverted, &posted);
 	seq_printf(m, "host_diverted %llu\n", diverted);
 	seq_printf(m, "host_posted %llu\n", posted);
 	seq_printf(m, "move_cost_ns %llu\n", vbg_move_cost());
@@ -159,6 +162,14 @@ static const char *vbg_fixed_name(const struct vbg_irq *i)
 	}
 }
 
+/* The columns of irqs_show(): nothing is counted of it, nor decided. */
+static void vbg_left_show(struct seq_file *m, unsigned int irq,
+			  const char *name, const char *kind)
+{
+	seq_printf(m, "%u %s %s intx fixed - - - - - - - - - - - - stay_fixed intx -1 - - - - -\n",
+		   irq, name, kind);
+}
+
 static int irqs_show(struct seq_file *m, void *unused)
 {
 	const struct vbg_table *t;
@@ -166,7 +177,7 @@ static int irqs_show(struct seq_file *m, void *unused)
 	int n, where;
 
 	seq_puts(m, VB_DEBUGFS_HEAD);
-	seq_puts(m, "irq name kind vector affinity cpu home load_us handled hard_us soft_us moves ebusy contended failed foreign last_cost_us last_reason redirect served stolen borrowed swept idle\n");
+	seq_puts(m, "irq name kind vector affinity cpu home load_us handled hard_us soft_us moves ebusy contended failed foreign last_cost_us last_reason redirect key_cpu served stolen borrowed swept idle\n");
 	mutex_lock(&vbg_irqs_mutex);
 	t = rcu_dereference_protected(vbg_table,
 				      lockdep_is_held(&vbg_irqs_mutex));
@@ -176,7 +187,7 @@ static int irqs_show(struct seq_file *m, void *unused)
 		rcu_read_lock();
 		where = vbg_irq_where(i, NULL);
 		rcu_read_unlock();
-		seq_printf(m, "%u %s %s %s %s %d %d %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s %llu %llu %llu %llu %llu\n",
+		seq_printf(m, "%u %s %s %s %s %d %d %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s %d %llu %llu %llu %llu %llu\n",
 			   i->irq, i->name, i->kind,
 			   i->shared ? "shared" : "queue", vbg_fixed_name(i),
 			   where, i->home,
@@ -192,7 +203,7 @@ static int irqs_show(struct seq_file *m, void *unused)
 			   READ_ONCE(i->count[VBG_C_FOREIGN]),
 			   div_u64(i->last_cost, 1000),
 			   vbg_reason_names[i->last_reason],
-			   vbg_redirect_state(i),
+			   vbg_redirect_state(i), vbg_redirect_key_cpu(i),
 			   READ_ONCE(i->served[VBG_SERVE_OWN]),
 			   READ_ONCE(i->served[VBG_SERVE_STEAL]),
 			   READ_ONCE(i->served[VBG_SERVE_BORROW]),
@@ -200,6 +211,7 @@ static int irqs_show(struct seq_file *m, void *unused)
 			   READ_ONCE(i->served_idle));
 	}
 	mutex_unlock(&vbg_irqs_mutex);
+	vbg_irqs_show_left(m, vbg_left_show);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(irqs);

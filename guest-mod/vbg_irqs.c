@@ -5,7 +5,8 @@
  * Found through PCI (vendor 0x1af4) -> MSI-X vector -> irq_desc -> action:
  * a vector of one queue has vring_interrupt() as handler, the one that all
  * queues of a device share is named "...-virtqueues" (drivers/virtio/
- * virtio_pci_common.c). Configuration vectors and INTx are left alone.
+ * virtio_pci_common.c). Configuration vectors and INTx are left alone; devices
+ * with INTx are listed.
  *
  * A rescan runs at load, when a device comes or goes (bus notifiers) and once
  * a second (queues are also torn down and set up again by resets, suspend and
@@ -21,6 +22,7 @@
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/sched/clock.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/virtio.h>
 #include <linux/virtio_ids.h>
@@ -207,25 +209,86 @@ out_rcu:
 	return ours;
 }
 
-static int vbg_child_type(struct device *dev, void *type)
+static int vbg_child(struct device *dev, void *child)
 {
 	/* Only virtio-pci's own child; its bus is the virtio bus. */
 	if (!dev->bus || strcmp(dev->bus->name, "virtio"))
 		return 0;
-	*(u32 *)type = dev_to_virtio(dev)->id.device;
+	*(struct device **)child = dev;
 	return 1;
 }
 
-static const char *vbg_device_kind(struct pci_dev *pdev)
+/* Its virtio device. Context: the device is locked. */
+static struct device *vbg_device_child(struct pci_dev *pdev)
 {
-	u32 type = 0;
+	struct device *child = NULL;
 
-	device_for_each_child(&pdev->dev, &type, vbg_child_type);
-	switch (type) {
+	device_for_each_child(&pdev->dev, &child, vbg_child);
+	return child;
+}
+
+static const char *vbg_device_kind(struct device *child)
+{
+	switch (child ? dev_to_virtio(child)->id.device : 0) {
 	case VIRTIO_ID_NET: return "net";
 	case VIRTIO_ID_BLOCK: return "blk";
 	case VIRTIO_ID_SCSI: return "scsi";
 	default: return NULL;
+	}
+}
+
+/* Does a device interrupt by this line? As vp_find_vqs_intx() asks for it. */
+static bool vbg_has_line(unsigned int irq, struct device *child)
+{
+	const struct irqaction *action;
+	struct irq_desc *desc;
+	struct irq_data *d;
+	unsigned long flags;
+	bool found = false;
+
+	rcu_read_lock();
+	d = irq_get_irq_data(irq);
+	if (d) {
+		desc = irq_data_to_desc(d);
+		raw_spin_lock_irqsave(&desc->lock, flags);
+		for (action = desc->action; action; action = action->next)
+			found |= action->name &&
+				 !strcmp(action->name, dev_name(child));
+		raw_spin_unlock_irqrestore(&desc->lock, flags);
+	}
+	rcu_read_unlock();
+	return found;
+}
+
+/**
+ * vbg_irqs_show_left() - list the devices that have no vectors
+ * @m: for a line of each
+ * @show: prints it
+ *
+ * Without MSI-X a device interrupts by a line (INTx), which it may share with
+ * others and which says nothing about queues: left alone, and not in the
+ * table. A device that is just being bound, unbound or reset is left out: that
+ * may take as long as it likes.
+ * Context: process, sleeps; not under vbg_irqs_mutex, which is taken while
+ * devices are locked.
+ */
+void vbg_irqs_show_left(struct seq_file *m,
+			void (*show)(struct seq_file *m, unsigned int irq,
+				     const char *name, const char *kind))
+{
+	struct pci_dev *pdev = NULL;
+	struct device *child;
+	const char *kind;
+
+	while ((pdev = pci_get_device(VBG_PCI_VENDOR, PCI_ANY_ID, pdev))) {
+		if (!device_trylock(&pdev->dev))
+			continue;
+		child = vbg_device_child(pdev);
+		kind = vbg_device_kind(child);
+		if (kind && !pdev->msix_enabled &&
+		    vbg_has_line(pdev->irq, child))
+			show(m, pdev->irq, dev_name(child), kind);
+		device_unlock(&pdev->dev);
 	}
 }
 
@@ -299,7 +362,8 @@ static void vbg_scan_device(struct vbg_scan *s, struct pci_dev *pdev)
 	const char *kind;
 	int n, irq;
 
-	kind = pdev->msix_enabled ? vbg_device_kind(pdev) : NULL;
+	kind = pdev->msix_enabled ? vbg_device_kind(vbg_device_child(pdev)) :
+				    NULL;
 	if (!kind || !alloc_cpumask_var(&mask, GFP_KERNEL))
 		return;
 	/*

@@ -255,28 +255,55 @@ static long vbg_wait_status(u64 cookie, long while_is, unsigned int ms)
 }
 
 /*
- * End host writes and free. The cookie goes first: it stops new writes at
- * once, whatever becomes of the hypercall. Writes that are under way end
- * before the host confirms; a host that does not answer any more gets ample
+ * The cookie goes first: it stops new writes at once, whatever becomes of the
+ * hypercall. Context: any. Return: what the host says.
+ */
+static long vbg_unregister(struct vbg_area *a)
+{
+	WRITE_ONCE(a->hdr->cookie, 0);
+	smp_mb();	/* the host sees 0 before it sees the hypercall */
+	return vbg_call(VB_OP_UNREGISTER, 0, 0, a->cookie);
+}
+
+/*
+ * End host writes; those that are under way end before the host confirms. It
+ * is believed if it knew this area, or has written so into it: after a
+ * migration another one may answer. Return: what the host says last.
+ */
+static long vbg_area_release(struct vbg_area *a)
+{
+	bool known, gone;
+	long ret;
+
+	ret = vbg_unregister(a);
+	known = !ret;
+	if (!ret || ret == -VB_ENOENT)
+		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, VBG_WAIT_MS);
+	/* Pairs with the host's release: its writes are over. */
+	gone = smp_load_acquire(&a->hdr->host_status) == VB_HOST_GONE;
+	if (gone || (known && ret == -VB_ENOENT))
+		a->host_done = true;
+	return ret;
+}
+
+/*
+ * End host writes and free. A host that does not answer any more gets ample
  * time.
  */
 static void vbg_area_drop(struct vbg_area *a)
 {
-	long ret;
+	long ret = vbg_area_release(a);
 
-	WRITE_ONCE(a->hdr->cookie, 0);
-	smp_mb();	/* the host sees 0 before it sees the hypercall */
-	ret = vbg_call(VB_OP_UNREGISTER, 0, 0, a->cookie);
-	if (!ret || ret == -VB_ENOENT)
-		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, VBG_WAIT_MS);
 	if (ret && ret != -VB_ENOENT)
 		msleep(200);
 	synchronize_rcu();
 	if (ret == -VB_EAGAIN) {
 		pr_warn("host does not let go of the shared area: leaking %u pages\n",
 			a->nr_pages);
+		vbg_account_close(a, false);
 		return;
 	}
+	vbg_account_close(a, a->host_done);
 	vbg_area_free(a);
 }
 
@@ -297,6 +324,7 @@ static int vbg_try_register(void)
 	a = vbg_area_alloc();
 	if (!a)
 		return -VB_ENOMEM;
+	vbg_account_open(a);
 	vbg_area = a;	/* for the notifiers: the host may write from here on */
 	do {
 		vbg_area_touch(a);
@@ -383,25 +411,19 @@ static void vbg_page_goodbye(void)
 	struct vbg_area *a = READ_ONCE(vbg_area);
 
 	WRITE_ONCE(vbg_leaving, true);
-	if (!a)
-		return;
-	WRITE_ONCE(a->hdr->cookie, 0);
-	smp_mb();	/* the host sees 0 before it sees the hypercall */
-	vbg_call(VB_OP_UNREGISTER, 0, 0, a->cookie);
+	if (a)
+		vbg_unregister(a);
 }
 
 /* Context: process; no work item after the first line. */
 static void vbg_page_leave(void)
 {
-	u64 cookie;
-
 	vbg_maintain_stop();
 	RCU_INIT_POINTER(vbg_active, NULL);
-	cookie = vbg_area ? vbg_area->cookie : 0;
-	vbg_page_goodbye();
-	if (!cookie)
+	WRITE_ONCE(vbg_leaving, true);
+	if (!vbg_area)
 		return;
-	vbg_wait_status(cookie, -VB_EAGAIN, VBG_WAIT_MS);
+	vbg_area_release(vbg_area);
 	vbg_redirect_sweep();
 }
 

@@ -43,8 +43,6 @@
 
 /* A running vCPU's bits that it does not serve are taken after this. */
 #define VBG_LATE_NS	(10 * NSEC_PER_MSEC)
-/* And this must not happen at all. */
-#define VBG_STUCK_NS	(100 * NSEC_PER_MSEC)
 
 /* Interrupt of each key; changed under vbg_irqs_mutex, read under RCU. */
 static struct vbg_irq __rcu *vbg_keyed[VB_MAX_KEYS];
@@ -175,14 +173,6 @@ void vbg_redirect_clear(void *data, unsigned int irq, unsigned int vector,
 	vbg_key_store(i, 0);
 }
 
-/* Destination of an MSI as KVM reads it, with 15-bit and x2APIC ids. */
-static u32 vbg_msi_dest(const struct msi_msg *msg)
-{
-	return msg->arch_addr_lo.destid_0_7 |
-	       (u32)msg->arch_addr_lo.virt_destid_8_14 << 8 |
-	       (msg->address_hi & 0xffffff00);
-}
-
 /*
  * Does an interrupt remapping unit stand between the device and the local
  * APICs? Then the message says nothing about the destination.
@@ -213,11 +203,11 @@ static void vbg_key_refresh(struct vbg_irq *i, const struct vbg_area *a)
 	    irqd_is_activated(d) && irq_data_get_msi_desc(d)) {
 		i->remapped = vbg_is_remapped(d);
 		get_cached_msi_msg(i->irq, &msg);
-		i->logical = msg.arch_addr_lo.dest_mode_logical;
+		i->logical = vb_msi_is_logical(msg.address_lo);
 		i->known = true;
 		WRITE_ONCE(i->where, vbg_irq_where(i, NULL));
 		key = vbg_key_of(i, a, i->where, msg.arch_data.vector,
-				 vbg_msi_dest(&msg));
+				 vb_msi_dest(msg.address_lo, msg.address_hi));
 	}
 	vbg_key_store(i, key);
 	raw_spin_unlock_irqrestore(&desc->lock, flags);
@@ -333,6 +323,12 @@ static void vbg_take_bit(struct vbg_area *a, int n, int me,
 	}
 }
 
+/* Some of a slot's bits are taken; several may do so at once. */
+static void vbg_taken(struct vbg_area *a, int slot)
+{
+	WRITE_ONCE(a->wait[slot].takes, READ_ONCE(a->wait[slot].takes) + 1);
+}
+
 /*
  * Serve what is pending in a slot, from here, slot @me (or any, if we have
  * none). Context: as vbg_serve().
@@ -347,6 +343,7 @@ static void vbg_take_slot(struct vbg_area *a, int slot, int me,
 	/* Pairs with the host: a bit set after our exchange sets that again. */
 	smp_mb__after_atomic();
 	WRITE_ONCE(a->wait[slot].seen, 0);
+	vbg_taken(a, slot);
 	for (w = 0; w < VB_MAX_KEYS / 64; w++) {
 		word = (unsigned long *)&a->pending[slot].bits[w];
 		bits = READ_ONCE(*word) ? xchg(word, 0) : 0;
@@ -376,15 +373,9 @@ static bool vbg_may_take(struct vbg_area *a, const struct vbg_cpu *c, int slot,
 		seen = now;
 		WRITE_ONCE(a->wait[slot].seen, now);
 	}
-	if (now - seen < VBG_LATE_NS) {
-		WRITE_ONCE(a->wait[slot].left, now);
+	if (now - seen < VBG_LATE_NS)
 		return false;
-	}
 	vbg_stat_inc(VBG_S_LATE);
-	/* Not if nobody could look in between: the whole VM had no CPU. */
-	if (now - seen > VBG_STUCK_NS &&
-	    READ_ONCE(a->wait[slot].left) - seen > VBG_LATE_NS)
-		vbg_stat_inc(VBG_S_STUCK);
 	return true;
 }
 
@@ -420,6 +411,8 @@ void vbg_redirect_look(struct vbg_cpu *c, int cpu, u64 now)
 					      VBG_SERVE_OWN : VBG_SERVE_STEAL);
 		}
 	}
+	if (unlikely(now >= READ_ONCE(a->stuck_next)))
+		vbg_stuck_look(a, cpu, now);
 }
 
 /**
@@ -440,8 +433,10 @@ void vbg_redirect_overtaken(const struct vbg_irq *i, int cpu)
 	if (slot < 0 || i->key_nr < 0)
 		return;
 	word = (unsigned long *)a->pending[slot].bits;
-	if (test_bit(i->key_nr, word) && test_and_clear_bit(i->key_nr, word))
-		vbg_stat_inc(VBG_S_OVERTAKEN);
+	if (!test_bit(i->key_nr, word) || !test_and_clear_bit(i->key_nr, word))
+		return;
+	vbg_taken(a, slot);
+	vbg_stat_inc(VBG_S_OVERTAKEN);
 }
 
 /* ---- a CPU goes ---- */
@@ -576,16 +571,16 @@ bool vbg_redirect_offered(void)
 	return offered;
 }
 
-/* The host's own counts of the bits that it has set; 0 without an area. */
-void vbg_redirect_host_counts(u64 *diverted, u64 *posted)
+/*
+ * Does the host know an interrupt? Between two keys, after its CPU has changed,
+ * it does not for up to a second. Context: RCU-sched read side.
+ */
+bool vbg_redirect_has_key(const struct vbg_irq *i)
 {
-	const struct vbg_area *a;
+	const struct vbg_area *a = rcu_dereference_sched(vbg_active);
 
-	rcu_read_lock_sched();
-	a = rcu_dereference_sched(vbg_active);
-	*diverted = a ? READ_ONCE(a->redirect->nr_diverted) : 0;
-	*posted = a ? READ_ONCE(a->redirect->nr_posted) : 0;
-	rcu_read_unlock_sched();
+	return a && i->key_nr >= 0 &&
+	       READ_ONCE(a->redirect->key[i->key_nr]) & VB_KEY_VALID;
 }
 
 /* How an interrupt is redirected, or why not. */
@@ -602,6 +597,30 @@ const char *vbg_redirect_state(const struct vbg_irq *i)
 	if (vbg_is_lazy(i))
 		return "transmit";
 	return i->logical ? "key_logical" : "key";
+}
+
+/**
+ * vbg_redirect_key_cpu() - whom the host takes an interrupt to be for
+ * @i: interrupt
+ * Context: any.
+ * Return: CPU of the key in the shared area; -1: there is none.
+ */
+int vbg_redirect_key_cpu(const struct vbg_irq *i)
+{
+	const struct vbg_area *a;
+	int cpu, found = -1;
+	u64 key = 0;
+
+	rcu_read_lock_sched();
+	a = rcu_dereference_sched(vbg_active);
+	if (a && i->key_nr >= 0)
+		key = READ_ONCE(a->redirect->key[i->key_nr]);
+	for_each_possible_cpu(cpu)
+		if (key & VB_KEY_VALID &&
+		    READ_ONCE(a->slot[cpu]) == (int)vb_key_slot(key))
+			found = cpu;
+	rcu_read_unlock_sched();
+	return found;
 }
 
 void vbg_redirect_init(void)

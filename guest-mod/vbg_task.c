@@ -18,6 +18,7 @@
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
+#include <linux/string.h>
 
 #include "vbg.h"
 
@@ -42,6 +43,15 @@ static void vbg_task_end(struct vbg_cpu *c, u64 sample)
 }
 
 /*
+ * A process, or the thread that NAPI was given (dev_set_threaded(),
+ * net/core/dev.c): then what it wakes in its turn is not seen.
+ */
+static bool vbg_task_counts(const struct task_struct *p)
+{
+	return !(p->flags & PF_KTHREAD) || str_has_prefix(p->comm, "napi/");
+}
+
+/*
  * sched_wakeup: a task can run. Under its run queue's lock, interrupts off;
  * the CPU is the one that wakes, or the task's.
  */
@@ -52,7 +62,7 @@ void vbg_task_wakeup(void *data, struct task_struct *p)
 
 	/* By what an interrupt of ours has led to. */
 	if (!(c->critical & VB_CRITICAL_IRQ) || c->task || !in_interrupt() ||
-	    p->flags & PF_KTHREAD || task_cpu(p) != cpu)
+	    task_cpu(p) != cpu || !vbg_task_counts(p))
 		return;
 	c->task = p;
 	c->task_since = local_clock();

@@ -114,6 +114,7 @@ void vbh_lift_exit(void);
 	X(VBH_B_NO_VM_TOKENS, "no_vm_tokens")		\
 	X(VBH_B_NO_VCPU_TOKENS, "no_vcpu_tokens")	\
 	X(VBH_B_NO_CPU_TOKENS, "no_cpu_tokens")		\
+	X(VBH_B_CPU_TURN, "cpu_turn")			\
 	X(VBH_B_IN_ROW, "in_row")			\
 	X(VBH_B_PAUSE, "pause")				\
 	X(VBH_B_POLICY, "other_policy")			\
@@ -200,6 +201,7 @@ struct vbh_vcpu {
 	u64 cycles[VB_NR_VCPU_STATES];	/* finished stays, host TSC cycles */
 	u64 tsc_ratio, tsc_offset;	/* host to guest, at the last change */
 	u64 stay_since;			/* host TSC: on a CPU since then */
+	unsigned long switches;		/* of its thread, as it was loaded */
 	u64 stay_mean;			/* of stays that ended by preemption */
 	struct task_struct *task;	/* its thread; valid while preempted */
 	u64 irq_tsc;			/* last device interrupt, host TSC */
@@ -280,6 +282,7 @@ void vbh_on_deliver(struct kvm *kvm, const void *src,
  */
 
 enum vbh_boost_count vbh_is_critical(const struct vbh_vcpu *v);
+bool vbh_says_itself(const struct vbh_vcpu *v);
 void vbh_holder_put(struct vbh_vcpu *v, u32 state);
 void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 		    const struct kvm_lapic_irq *irq);

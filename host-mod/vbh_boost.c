@@ -179,15 +179,32 @@ static void vbh_boost_tell(struct vbh_vcpu *v, bool on)
  * not lose more, however many of them there are. The worker's.
  */
 static DEFINE_PER_CPU(struct vb_bucket, vbh_cpu_bucket);
+static DEFINE_PER_CPU(struct vb_turn, vbh_cpu_turn);
 
-static bool vbh_boost_cpu_allows(const struct vbh_boost *b)
+static u64 vbh_boost_bound(void)
 {
-	struct vb_bucket *cpu = per_cpu_ptr(&vbh_cpu_bucket,
-					    task_cpu(b->task));
-	u32 percent = READ_ONCE(vbh_boost_cpu_share);
+	return (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
+}
 
-	vb_bucket_fill(cpu, percent, ktime_get_mono_fast_ns());
-	return percent && cpu->tokens > 0;
+/* Counts why not. */
+static bool vbh_boost_cpu_allows(struct vbh_vcpu *v)
+{
+	int nr = task_cpu(v->boost.task);
+	struct vb_bucket *bucket = per_cpu_ptr(&vbh_cpu_bucket, nr);
+	u32 percent = READ_ONCE(vbh_boost_cpu_share);
+	u64 bound = vbh_boost_bound(), now = ktime_get_mono_fast_ns();
+
+	vb_bucket_fill(bucket, percent, now);
+	if (!percent || bucket->tokens <= 0) {
+		vbh_boost_count(v, VBH_B_NO_CPU_TOKENS);
+		return false;
+	}
+	if (!vb_turn_allows(per_cpu_ptr(&vbh_cpu_turn, nr),
+			    bound * READ_ONCE(vbh_boost_row), bound, now)) {
+		vbh_boost_count(v, VBH_B_CPU_TURN);
+		return false;
+	}
+	return true;
 }
 
 static void vbh_boost_pay(struct vbh_vcpu *v, u64 ns)
@@ -209,6 +226,10 @@ static void vbh_boost_charge(struct vbh_vcpu *v)
 	u64 sum = READ_ONCE(b->task->se.sum_exec_runtime);
 
 	vbh_boost_pay(v, sum - b->paid_until);
+	/* Not the fee: who is refused has paid it, and nobody had the CPU. */
+	vb_turn_pay(per_cpu_ptr(&vbh_cpu_turn, task_cpu(b->task)),
+		    sum - b->paid_until, vbh_boost_bound(),
+		    ktime_get_mono_fast_ns());
 	b->paid_until = sum;
 }
 
@@ -284,8 +305,7 @@ static void vbh_boost_step_aside(const struct task_struct *p)
 /* Or what is refused would be asked for again at once, without end. */
 static void vbh_boost_later(struct vbh_boost *b)
 {
-	WRITE_ONCE(b->not_before, ktime_get_mono_fast_ns() +
-		   (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC);
+	WRITE_ONCE(b->not_before, ktime_get_mono_fast_ns() + vbh_boost_bound());
 }
 
 /* Return: it has been begun. */
@@ -299,8 +319,7 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 		vbh_boost_count(v, VBH_B_NOT_NEEDED);
 		return false;
 	}
-	if (!vbh_boost_cpu_allows(b)) {
-		vbh_boost_count(v, VBH_B_NO_CPU_TOKENS);
+	if (!vbh_boost_cpu_allows(v)) {
 		vbh_boost_later(b);
 		return false;
 	}
@@ -313,8 +332,7 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 		vbh_boost_later(b);
 		return false;
 	}
-	b->deadline = ktime_get_mono_fast_ns() +
-		(u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
+	b->deadline = ktime_get_mono_fast_ns() + vbh_boost_bound();
 	WRITE_ONCE(b->state, VBH_BOOST_ON);
 	vbh_boost_count(v, b->why);
 	trace_vb_host_boost(v->vm->pid, v->apic_id, b->why);
@@ -340,7 +358,7 @@ static void vbh_boost_finish(struct vbh_vcpu *v, u64 now)
 {
 	struct vbh_boost *b = &v->boost;
 	enum vbh_boost_count why = READ_ONCE(b->over) ?: VBH_B_END_BOUND;
-	u64 bound = (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
+	u64 bound = vbh_boost_bound();
 
 	if (vbh_unlift(&b->lift, vbh_boost_debt(b, now)))
 		vbh_boost_count(v, VBH_B_USER_CHANGED);
@@ -372,9 +390,10 @@ static bool vbh_boost_again(struct vbh_vcpu *v, u64 now)
 	vbh_boost_charge(v);
 	why = vbh_is_critical(v);
 	if (!why || !READ_ONCE(vbh_boost_param) ||
-	    !vbh_boost_allowed(v, why) || !vbh_boost_cpu_allows(b))
+	    !vbh_boost_allowed(v, why) || !vbh_boost_cpu_allows(v))
 		return false;
-	b->deadline = now + (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
+	WRITE_ONCE(b->why, why);
+	b->deadline = now + vbh_boost_bound();
 	vbh_boost_count(v, VBH_B_EXTENDED);
 	return true;
 }

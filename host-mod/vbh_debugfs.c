@@ -91,6 +91,23 @@ static u64 vbh_cycles_to_us(u64 cycles)
 	return tsc_khz ? mul_u64_u32_div(cycles, 1000, tsc_khz) : 0;
 }
 
+/* What its guest says of it; may be anything. */
+static void vbh_show_published(struct seq_file *m, const struct vbh_vcpu *v)
+{
+	u64 load = 0, service = 0;
+	struct vbh_reg *reg;
+
+	preempt_disable();
+	reg = rcu_dereference_sched(v->vm->reg);
+	if (reg && v->slot < reg->layout.nr_slots) {
+		load = READ_ONCE(reg->guest[v->slot].irq_load_ns);
+		service = READ_ONCE(reg->guest[v->slot].service_ns);
+	}
+	preempt_enable();
+	seq_printf(m, " %llu %llu\n", div_u64(load, 1000),
+		   div_u64(service, 1000));
+}
+
 static int vcpus_show(struct seq_file *m, void *unused)
 {
 	struct vbh_vm *vm = m->private;
@@ -102,7 +119,7 @@ static int vcpus_show(struct seq_file *m, void *unused)
 	for (s = VB_VCPU_RUNNING; s < VB_NR_VCPU_STATES; s++)
 		seq_printf(m, " %s_n %s_us", vbh_state_names[s],
 			   vbh_state_names[s]);
-	seq_puts(m, " on_us stay_us\n");
+	seq_puts(m, " on_us stay_us load_us service_us\n");
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(v, &vm->vcpus, list) {
@@ -117,8 +134,9 @@ static int vcpus_show(struct seq_file *m, void *unused)
 		for (s = VB_VCPU_RUNNING; s < VB_NR_VCPU_STATES; s++)
 			seq_printf(m, " %llu %llu", READ_ONCE(v->count[s]),
 				   vbh_cycles_to_us(READ_ONCE(v->cycles[s])));
-		seq_printf(m, " %llu %llu\n", vbh_cycles_to_us(on),
+		seq_printf(m, " %llu %llu", vbh_cycles_to_us(on),
 			   vbh_cycles_to_us(READ_ONCE(v->stay_mean)));
+		vbh_show_published(m, v);
 	}
 	rcu_read_unlock();
 	return 0;

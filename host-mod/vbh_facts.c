@@ -29,7 +29,7 @@ static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_MEMBER(VBH_F_BOOST, signal_struct, rlim),
 	VB_TASK_CHARGE_FACTS(VBH_F_REPAY)
 	VB_FUNC(VBH_F_CHANGES, __sched_setscheduler,
-		"4(task_struct*,sched_attr*,"),
+		"4(task_struct*,sched_attr*,1,"),
 	VB_FUNC(VBH_F_CHANGES, set_user_nice, "0(task_struct*,8)"),
 	VB_SIZE(VBH_F_CHANGES, sched_attr),
 };

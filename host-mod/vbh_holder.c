@@ -30,6 +30,22 @@ static u32 vbh_hint(const struct vbh_vcpu *v)
 	return hint & VB_CRITICAL_SAID ? hint : 0;
 }
 
+/**
+ * vbh_says_itself() - does the guest say whether a vCPU is critical?
+ * @v: vCPU
+ * Context: any.
+ * Return: it does.
+ */
+bool vbh_says_itself(const struct vbh_vcpu *v)
+{
+	u32 hint;
+
+	preempt_disable_notrace();
+	hint = vbh_hint(v);
+	preempt_enable_notrace();
+	return hint;
+}
+
 /* What it has been sent may still be in the works. */
 static bool vbh_has_interrupt(const struct vbh_vcpu *v)
 {

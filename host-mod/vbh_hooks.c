@@ -503,8 +503,10 @@ static struct notifier_block vbh_module_nb = {
 /* Is KVM there? A symbol that every kernel with KVM has answers it. */
 static bool vbh_probe_kvm(void)
 {
-	struct kprobe kp = { .symbol_name = vbh_h[VBH_H_PUT].symbol };
+	/* Not on the stack: without memory the kernel cannot disarm it. */
+	static struct kprobe kp;
 
+	kp = (struct kprobe){ .symbol_name = vbh_h[VBH_H_PUT].symbol };
 	if (register_kprobe(&kp))
 		return false;
 	unregister_kprobe(&kp);

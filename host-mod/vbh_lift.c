@@ -11,8 +11,16 @@
  * harmless. Without the probes only a change of policy that is still there at
  * the end is seen.
  *
+ * What a caller without CAP_SYS_NICE may do depends on what the thread is, and
+ * must not depend on what we have made of it: who may not have real-time
+ * threads could keep ours, and who may choose SCHED_BATCH could not clear our
+ * reset-on-fork. So its system call is restarted until the boost is over (some
+ * ms); and no thread is lifted while somebody is changing it, so that none is
+ * judged before and changed after.
+ *
  * Only the booster lifts (vbh_boost.c), one thread at a time or several.
  */
+#include <linux/capability.h>
 #include <linux/delay.h>
 #include <linux/kprobes.h>
 #include <linux/list.h>
@@ -21,6 +29,7 @@
 #include <linux/sched/rt.h>
 #include <linux/sched/signal.h>
 #include <linux/spinlock.h>
+#include <linux/user_namespace.h>
 #include <uapi/linux/sched.h>
 
 #include "../compat/sched_task.h"
@@ -31,6 +40,17 @@
 
 /* Threads that are lifted; few at any time. Innermost lock. */
 static LIST_HEAD(vbh_lifted);
+
+/*
+ * Calls that have not returned yet, of each of the two functions; under the
+ * same lock. A list has the memory of one probe alone: when that goes, nobody
+ * walks it any more.
+ */
+static struct list_head vbh_changing[] = {
+	LIST_HEAD_INIT(vbh_changing[0]),
+	LIST_HEAD_INIT(vbh_changing[1]),
+};
+
 static DEFINE_RAW_SPINLOCK(vbh_lift_lock);
 /* Who calls those functions for us. */
 static const struct task_struct *vbh_lifter;
@@ -49,14 +69,16 @@ static struct vbh_lift *vbh_lift_find(const struct task_struct *p)
 /* ---- changes by others ---- */
 
 struct vbh_change_call {
+	struct list_head list;
 	const struct task_struct *p;
 	struct sched_attr attr;
 	long nice;
-	bool counted;
+	bool user;		/* with the checks of a system call */
+	bool lifted;		/* as it began, and so until it ends */
 };
 
 /* Nonzero: the return is not probed. */
-static int vbh_change_begin(struct vbh_change_call *c)
+static int vbh_change_begin(struct vbh_change_call *c, bool nice)
 {
 	struct vbh_lift *l;
 	unsigned long flags;
@@ -65,23 +87,23 @@ static int vbh_change_begin(struct vbh_change_call *c)
 		return 1;
 	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
 	l = vbh_lift_find(c->p);
-	c->counted = l;
+	c->lifted = l;
 	if (l)
 		l->calls++;
+	list_add(&c->list, &vbh_changing[nice]);
 	raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
-	/* One that begins before its thread is lifted may end after that. */
 	return 0;
 }
 
-static void vbh_change_end(const struct vbh_change_call *c, bool done,
-			   bool nice)
+static void vbh_change_end(struct vbh_change_call *c, bool done, bool nice)
 {
 	struct vbh_lift *l;
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
-	l = vbh_lift_find(c->p);
-	if (l && c->counted)
+	list_del(&c->list);
+	l = c->lifted ? vbh_lift_find(c->p) : NULL;
+	if (l)
 		l->calls--;
 	if (l && done && nice) {
 		l->has_nice = true;
@@ -103,17 +125,55 @@ static int vbh_setscheduler_entry(struct kretprobe_instance *ri,
 	c->p = (const struct task_struct *)regs->di;
 	/* The kernel's own copy. */
 	c->attr = *(const struct sched_attr *)regs->si;
-	return vbh_change_begin(c);
+	c->user = (u8)regs->dx;
+	return vbh_change_begin(c, false);
+}
+
+/*
+ * Would the answer be another one, were the thread what it was? Without a
+ * policy (clamps, parameters alone) the thread's own counts.
+ */
+static bool vbh_answer_is_wrong(const struct vbh_change_call *c, int ret)
+{
+	int policy = c->attr.sched_policy;
+
+	if (!c->lifted || !c->user)
+		return false;
+	if (policy < 0)
+		return true;
+	return (ret == -EPERM || (!ret && (policy == SCHED_FIFO ||
+					   policy == SCHED_RR))) &&
+		!ns_capable_noaudit(&init_user_ns, CAP_SYS_NICE);
+}
+
+/*
+ * The boost ends by a timer and a real-time thread: who spins must not keep
+ * them from it. (Whom we have lifted does not: they are above it.)
+ */
+static bool vbh_may_restart(const struct vbh_change_call *c)
+{
+	return !(current->flags & PF_KTHREAD) &&
+		(current == c->p || !rt_task(current));
 }
 
 static int vbh_setscheduler_return(struct kretprobe_instance *ri,
 				   struct pt_regs *regs)
 {
 	struct vbh_change_call *c = (struct vbh_change_call *)ri->data;
+	int ret = regs_return_value(regs);
 
-	/* Without a policy: clamps, or the parameters that it has. */
-	vbh_change_end(c, !(int)regs_return_value(regs) &&
-		       (int)c->attr.sched_policy >= 0, false);
+	if (vbh_answer_is_wrong(c, ret)) {
+		if (vbh_may_restart(c)) {
+			set_tsk_thread_flag(current, TIF_SIGPENDING);
+			ret = -ERESTARTNOINTR;
+		} else if (!ret && (int)c->attr.sched_policy >= 0 &&
+			   c->attr.sched_priority >
+			   task_rlimit(c->p, RLIMIT_RTPRIO)) {
+			ret = -EPERM;
+		}
+		regs_set_return_value(regs, ret);
+	}
+	vbh_change_end(c, !ret && (int)c->attr.sched_policy >= 0, false);
 	return 0;
 }
 
@@ -123,7 +183,7 @@ static int vbh_nice_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 	c->p = (const struct task_struct *)regs->di;
 	c->nice = (long)regs->si;
-	return vbh_change_begin(c);
+	return vbh_change_begin(c, true);
 }
 
 static int vbh_nice_return(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -140,7 +200,7 @@ static struct kretprobe vbh_changes[] = {
 		.entry_handler = vbh_setscheduler_entry,
 		.handler = vbh_setscheduler_return,
 		.data_size = sizeof(struct vbh_change_call),
-		.maxactive = 64,
+		.maxactive = 256,
 	}, {
 		.kp.symbol_name = "set_user_nice",
 		.entry_handler = vbh_nice_entry,
@@ -172,16 +232,34 @@ bool vbh_lift_may(struct task_struct *p)
 	       task_rlimit(p, RLIMIT_RTTIME) == RLIM_INFINITY;
 }
 
-static void vbh_lift_list(struct vbh_lift *l)
+static bool vbh_is_changing(const struct task_struct *p)
+{
+	struct vbh_change_call *c;
+	int n;
+
+	lockdep_assert_held(&vbh_lift_lock);
+	for (n = 0; n < ARRAY_SIZE(vbh_changing); n++)
+		list_for_each_entry(c, &vbh_changing[n], list)
+			if (c->p == p)
+				return true;
+	return false;
+}
+
+/* Return: nobody is changing it; then what others do from here on is noted. */
+static bool vbh_lift_list(struct vbh_lift *l)
 {
 	unsigned long flags;
+	bool good;
 
 	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
 	l->calls = 0;
 	l->has_attr = false;
 	l->has_nice = false;
-	list_add(&l->list, &vbh_lifted);
+	good = !vbh_is_changing(l->task);
+	if (good)
+		list_add(&l->list, &vbh_lifted);
 	raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
+	return good;
 }
 
 static void vbh_lift_unlist(struct vbh_lift *l)
@@ -212,8 +290,8 @@ int vbh_lift(struct vbh_lift *l, struct task_struct *p)
 	int err;
 
 	l->task = p;
-	/* From here on changes by others are noted. */
-	vbh_lift_list(l);
+	if (!vbh_lift_list(l))
+		return -EBUSY;
 	l->policy = READ_ONCE(p->policy);
 	l->reset_on_fork = p->sched_reset_on_fork;
 	l->slice = vb_task_slice(p);

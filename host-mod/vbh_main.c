@@ -29,6 +29,10 @@ bool vbh_redirect_param = true;
 VB_BOOL_PARAM(redirect, vbh_redirect_param, 0444);
 MODULE_PARM_DESC(redirect, "0 or 1 (default 1): offer guests to redirect interrupts of preempted vCPUs");
 
+bool vbh_redirect_leaving = true;
+VB_BOOL_PARAM(redirect_leaving, vbh_redirect_leaving, 0644);
+MODULE_PARM_DESC(redirect_leaving, "0 or 1 (default 1): redirect interrupts also of a vCPU that runs, but will have lost its CPU before it has served one");
+
 unsigned int vbh_vmm_us = 1000;
 VB_RANGE_PARAM(vmm_us, vbh_vmm_us, 0, 1000000, 0644);
 MODULE_PARM_DESC(vmm_us, "how long a vCPU must have been in the VMM before its interrupts are redirected, us, 0..1000000 (default 1000)");

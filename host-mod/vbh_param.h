@@ -12,6 +12,7 @@ enum vbh_hook_kind {
 
 extern int vbh_hook;
 extern bool vbh_redirect_param;
+extern bool vbh_redirect_leaving;
 extern unsigned int vbh_vmm_us;
 extern unsigned int vbh_threshold;	/* percent */
 extern bool vbh_boost_param;

@@ -28,8 +28,14 @@
 /* What an MSI must be to be redirected, apart from being listed. */
 static bool vbh_is_plain_msi(const struct kvm_lapic_irq *irq)
 {
-	return irq->delivery_mode == APIC_DM_FIXED && !irq->shorthand &&
-	       !irq->trig_mode;
+	return irq->delivery_mode == APIC_DM_FIXED && !irq->trig_mode;
+}
+
+/* Not an NMI, nor what starts a CPU. */
+static bool vbh_is_interrupt(const struct kvm_lapic_irq *irq)
+{
+	return (irq->delivery_mode == APIC_DM_FIXED ||
+		irq->delivery_mode == APIC_DM_LOWEST) && !irq->shorthand;
 }
 
 static u64 vbh_msi_key(const struct kvm_lapic_irq *irq)
@@ -38,11 +44,12 @@ static u64 vbh_msi_key(const struct kvm_lapic_irq *irq)
 			   irq->dest_id, 0);
 }
 
-static u64 vbh_state_for(const struct vbh_vcpu *v, u64 now)
+/* TSC cycles since @since; it may have been written on another CPU just now. */
+static u64 vbh_cycles_since(const u64 *since, u64 now)
 {
-	u64 since = READ_ONCE(v->changed_tsc);
+	u64 then = READ_ONCE(*since);
 
-	return now > since ? now - since : 0;
+	return now > then ? now - then : 0;
 }
 
 static u32 vbh_vector_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
@@ -57,12 +64,11 @@ static u32 vbh_vector_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
 static bool vbh_leaves_soon(const struct vbh_vcpu *v,
 			    const struct vbh_reg *reg, u64 now)
 {
-	u64 since = READ_ONCE(v->stay_since);
 	u64 service = (u64)READ_ONCE(reg->guest[v->slot].service_ns) *
 		      tsc_khz / 1000000;
 
 	return vb_stay_is_short(READ_ONCE(v->stay_mean),
-				now > since ? now - since : 0, service);
+				vbh_cycles_since(&v->stay_since, now), service);
 }
 
 /* Waits for a CPU, has been away in the VMM for long, or will lose its CPU. */
@@ -71,11 +77,12 @@ static bool vbh_needs_rescue(const struct vbh_vcpu *v,
 {
 	switch (READ_ONCE(v->word) & VBH_STATE_MASK) {
 	case VB_VCPU_RUNNING:
-		return vbh_leaves_soon(v, reg, now);
+		return READ_ONCE(vbh_redirect_leaving) &&
+			vbh_leaves_soon(v, reg, now);
 	case VB_VCPU_PREEMPTED:
 		return true;
 	case VB_VCPU_VMM:
-		return vbh_state_for(v, now) >
+		return vbh_cycles_since(&v->changed_tsc, now) >
 			(u64)READ_ONCE(vbh_vmm_us) * tsc_khz / 1000;
 	default:
 		return false;
@@ -116,7 +123,7 @@ static struct vbh_vcpu *vbh_choose(const struct vbh_vm *vm,
 				rcu_read_lock_sched_held()) {
 		if (!vbh_is_candidate(v, reg, now) || vbh_load_of(reg, v) > limit)
 			continue;
-		age = vbh_state_for(v, now);
+		age = vbh_cycles_since(&v->stay_since, now);
 		if (!best || age < best_age) {
 			best = v;
 			best_age = age;
@@ -225,12 +232,12 @@ void vbh_on_deliver(struct kvm *kvm, const void *src,
 	struct vbh_reg *reg;
 	struct vbh_vm *vm;
 
-	if (src || !vbh_is_plain_msi(irq))
+	if (src || !vbh_is_interrupt(irq))
 		return;
 	preempt_disable_notrace();
 	vm = vbh_vm_find(kvm);
 	reg = vm ? rcu_dereference_sched(vm->reg) : NULL;
-	if (reg && vbh_redirect_param)
+	if (reg && vbh_redirect_param && vbh_is_plain_msi(irq))
 		vbh_redirect(kvm, vm, reg, irq);
 	if (vm)
 		vbh_holder_irq(kvm, vm, irq);

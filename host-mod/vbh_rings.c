@@ -179,10 +179,14 @@ void vbh_rings_irq(struct vbh_vcpu *v)
 		WRITE_ONCE(v->rings, VB_RINGS_HELD);
 }
 
+/* Who got the CPU for an interrupt becomes a holder with that. */
 static bool vbh_is_boosted_holder(const struct vbh_vcpu *v)
 {
+	enum vbh_boost_count why = READ_ONCE(v->boost.why);
+
 	return READ_ONCE(v->boost.state) != VBH_BOOST_IDLE &&
-	       READ_ONCE(v->boost.why) == VBH_B_HOLDER;
+	       (why == VBH_B_HOLDER ||
+		(why == VBH_B_FAST_PATH && !vbh_says_itself(v)));
 }
 
 /**
@@ -212,8 +216,13 @@ static void vbh_rings_start(struct vbh_vcpu *v)
  */
 void vbh_rings_load(struct vbh_vcpu *v)
 {
-	/* As seen when it lost its CPU, or there is nothing to be read. */
-	if (READ_ONCE(v->rings) == VB_RINGS_HELD && vbh_is_boosted_holder(v))
+	/*
+	 * As seen when it lost its CPU, or there is nothing to be read. What
+	 * came since counts, too: the fast path is for that.
+	 */
+	if (vbh_is_boosted_holder(v) &&
+	    (READ_ONCE(v->rings) == VB_RINGS_HELD ||
+	     READ_ONCE(v->boost.why) == VBH_B_FAST_PATH))
 		vbh_rings_start(v);
 }
 

@@ -127,16 +127,25 @@ static bool vbh_was_reset(const struct kvm_vcpu *vcpu)
 	       !(vcpu->arch.hflags & HF_GUEST_MASK) && !vb_vcpu_in_smm(vcpu);
 }
 
+/* How often current has lost or left its CPU. */
+static unsigned long vbh_switches(void)
+{
+	return current->nvcsw + current->nivcsw;
+}
+
 /*
  * Stays on a CPU, in the guest, the host's kernel or the VMM. One ends when the
  * CPU is lost for more than a moment, which is known when it is back; sleep
- * that KVM sees (HLT) begins a new one.
+ * begins a new one.
  */
 static void vbh_note_stay(struct vbh_vcpu *v, u32 from, u64 since, u64 now)
 {
 	u64 stay;
 
-	if (from == VB_VCPU_VMM)
+	/* Not seen there: what the thread did in user space. */
+	if (from == VB_VCPU_VMM && v->stay_since && v->task == current &&
+	    (v->switches == vbh_switches() ||
+	     now - since < VB_ABSENCE_MIN_NS * tsc_khz / 1000000))
 		return;
 	if (from == VB_VCPU_PREEMPTED) {
 		if (now - since < VB_ABSENCE_MIN_NS * tsc_khz / 1000000)
@@ -203,6 +212,8 @@ void vbh_on_load(struct kvm_vcpu *vcpu)
 	    (v->word & VBH_STATE_MASK) != VB_VCPU_PREEMPTED)
 		vbh_vm_reset(vcpu->kvm);
 	vbh_change(v, vcpu, VB_VCPU_RUNNING);
+	/* Not at the put: who sleeps inside KVM has been counted by then. */
+	v->switches = vbh_switches();
 	vbh_rings_load(v);
 }
 

@@ -13,8 +13,12 @@ need_faults() {
 }
 
 # faults_below FROM TO: only what functions at these addresses ask for, or
-# what they call. No report of each.
+# what they call. No report of each. Not what the kernel needs to disarm a
+# probe: without it the probe stays where it is.
 faults_below() {
+	[ $# = 2 ] || { echo "# no such function"; return 1; }
+	# shellcheck disable=SC2046 # two words
+	faults_reject $(function_range __disarm_kprobe_ftrace)
 	for fault in failslab fail_page_alloc; do
 		echo 0 > $FAULTS/$fault/verbose
 		echo N > $FAULTS/$fault/ignore-gfp-wait
@@ -24,6 +28,14 @@ faults_below() {
 	done
 	echo N > $FAULTS/fail_page_alloc/ignore-gfp-highmem
 	echo 0 > $FAULTS/fail_page_alloc/min-order
+}
+
+faults_reject() {	# FROM TO
+	[ $# = 2 ] || return 0
+	for fault in failslab fail_page_alloc; do
+		echo "0x$1" > $FAULTS/$fault/reject-start
+		echo "0x$2" > $FAULTS/$fault/reject-end
+	done
 }
 
 # fault_next KIND SPACE: of what is asked for from now on, that fails once which
@@ -91,7 +103,7 @@ faulty_clean() {	# MODULE
 
 # faulty_steps MODULE ALLOWED COMMAND...: runs the command with the next
 # allocation failing each time, until there is none left to fail. ALLOWED: how
-# it may end. At least one must fail.
+# it may end.
 faulty_steps() {
 	faulty_name=$1
 	faulty_allowed=$2
@@ -110,7 +122,7 @@ faulty_steps() {
 	done
 	echo "# $((faulty_n - 1)) allocations failed: $(sort "$KTAP_TMP/seen" |
 		uniq -c | awk '{ n = $1; $1 = ""; printf "%s: %d  ", $0, n }')"
-	[ "$faulty_got" = "ok all" ] && [ "$faulty_n" -gt 1 ]
+	[ "$faulty_got" = "ok all" ]
 }
 
 faulty_load() {	# PARAMETERS
@@ -134,8 +146,8 @@ faulty_calls() {
 		[ "$faulty_got" = "EIO" ] || break
 		faulty_clean "$1" || return 1
 	done
-	echo "# $((faulty_n - 1)) calls failed"
-	faulty_clean "$1" && [ "$faulty_n" -gt 1 ]
+	echo "# $((faulty_n - 1)) calls failed, then: $faulty_got"
+	[ "${faulty_got% all}" = ok ] && faulty_clean "$1" && [ "$faulty_n" -gt 1 ]
 }
 
 # faulty_loads MODULE PARAMETERS: its init function without memory. It says so
@@ -143,16 +155,17 @@ faulty_calls() {
 faulty_loads() {
 	faulty_begin "$1"
 	# shellcheck disable=SC2046 # two words
-	faults_below $(function_range do_one_initcall)
-	faulty_steps "$1" "ok ENOMEM" faulty_load "$2"
+	faults_below $(function_range do_one_initcall) &&
+		faulty_steps "$1" "ok ENOMEM" faulty_load "$2" &&
+		[ "$faulty_n" -gt 1 ]
 }
 
 # The same of its exit function, which cannot fail.
 faulty_unloads() {	# MODULE PARAMETERS
 	faulty_begin "$1"
 	# shellcheck disable=SC2046 # two words
-	faults_below $(function_range __do_sys_delete_module)
-	faulty_steps "$1" ok faulty_unload "$1" "$2"
+	faults_below $(function_range __x64_sys_delete_module) &&
+		faulty_steps "$1" ok faulty_unload "$1" "$2"
 }
 
 no_leak() {

@@ -28,7 +28,7 @@ traffic_start "$IP"
 
 # ---- vCPUs ----
 for i in 4 5; do
-	check "vCPU $i is plugged" qmp 0 '{"execute":"device_add","arguments":{"driver":"host-x86_64-cpu","id":"cpu'$i'","socket-id":0,"core-id":'$i',"thread-id":0}}'
+	check "vCPU $i is plugged" vcpu_plug 0 $i
 	check "the guest has CPU $i" await 60 guest 0 "[ -e $CPUS/cpu$i/online ] && echo 1 > $CPUS/cpu$i/online"
 done
 guest_pin 0
@@ -47,7 +47,7 @@ for i in 4 5; do
 done
 check "and from the table" await 60 lists "0 1 2 3"
 for i in 4 5; do
-	check "vCPU $i is unplugged" qmp 0 '{"execute":"device_del","arguments":{"id":"cpu'$i'"}}'
+	check "vCPU $i is unplugged" vcpu_unplug 0 $i
 	check "and gone" await 60 guest 0 "[ ! -e $CPUS/cpu$i ]"
 done
 check "CPU 1 goes offline" guest 0 "echo 0 > $CPUS/cpu1/online"
@@ -82,7 +82,7 @@ for round in 1 2; do
 	forgotten() { guest 0 "! grep -q ' $virtio-' $GUEST/irqs"; }
 	check "round $round: its interrupts are forgotten" await 60 forgotten
 	# The guest lets go first; QEMU frees the name when it ejects the device.
-	gone() { ! guest_qmp 0 '{"execute":"qom-list","arguments":{"path":"/machine/peripheral/hotnic"}}' > /dev/null; }
+	gone() { ! has_device 0 hotnic; }
 	check "round $round: and the device is gone" await 60 gone
 	check "round $round: and its back end" qmp 0 '{"execute":"netdev_del","arguments":{"id":"hotnet"}}'
 done
@@ -102,7 +102,7 @@ redirected() {
 	}
 	served() { [ $(($(gstat served) + $(gstat stolen))) -gt "$1" ]; }
 	for i in 4 5; do
-		check "redirect: vCPU $i is plugged" qmp 0 '{"execute":"device_add","arguments":{"driver":"host-x86_64-cpu","id":"cpu'$i'","socket-id":0,"core-id":'$i',"thread-id":0}}'
+		check "redirect: vCPU $i is plugged" vcpu_plug 0 $i
 		check "redirect: the guest has CPU $i" await 60 guest 0 "[ -e $CPUS/cpu$i/online ] && echo 1 > $CPUS/cpu$i/online"
 	done
 	guest_pin 0
@@ -112,7 +112,7 @@ redirected() {
 	done
 	for i in 4 5; do
 		check "redirect: CPU $i goes offline" guest 0 "echo 0 > $CPUS/cpu$i/online"
-		check "redirect: vCPU $i is unplugged" qmp 0 '{"execute":"device_del","arguments":{"id":"cpu'$i'"}}'
+		check "redirect: vCPU $i is unplugged" vcpu_unplug 0 $i
 		check "redirect: and gone" await 60 guest 0 "[ ! -e $CPUS/cpu$i ]"
 	done
 	more_served() { traffic_more 5; served "$before"; }

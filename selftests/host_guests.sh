@@ -43,6 +43,7 @@ done
 for g in $ALL; do
 	traffic_select "$(guest_ip "$g")"
 	traffic_stop "guest $g answers every packet once"
+	balanced "guest $g" "$g"
 done
 
 # One goes without a word.
@@ -65,6 +66,7 @@ load vbalance_host
 for g in $ALL; do
 	check "guest $g is back" await 60 source_is "$g" page
 	guest "$g" 'killall burn 2>/dev/null; rmmod vbalance_guest'
+	guest_log_clean "$g"
 done
 check "nothing stays pinned" await 60 all_unpinned
 unload vbalance_host

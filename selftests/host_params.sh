@@ -12,6 +12,7 @@ refuses vbalance_host hook=sometimes
 refuses vbalance_host hook=
 refuses vbalance_host observe=2
 refuses vbalance_host redirect=2
+refuses vbalance_host redirect_leaving=2
 refuses vbalance_host vmm_us=1000001
 refuses vbalance_host threshold=99
 refuses vbalance_host boost=2
@@ -39,10 +40,10 @@ check "a loaded module cannot be loaded again" sh -c "! insmod $(module_path vba
 
 check "redirection is offered" grep -q "^redirect on" $HOST/features
 check "boosts are offered" grep -q "^boost on" $HOST/features
-for value in boost=1 boost_us=2000 boost_share=5 boost_vcpu_share=4 boost_cpu_share=10 boost_row=4 boost_repay=1 holder_us=3000; do
+for value in redirect_leaving=1 boost=1 boost_us=2000 boost_share=5 boost_vcpu_share=4 boost_cpu_share=10 boost_row=4 boost_repay=1 holder_us=3000; do
 	equal "default: $value" "$(cat /sys/module/vbalance_host/parameters/"${value%%=*}")" "${value#*=}"
 done
-for value in vmm_us=0 vmm_us=1000000 threshold=100 boost=0 boost=1 \
+for value in redirect_leaving=0 redirect_leaving=1 vmm_us=0 vmm_us=1000000 threshold=100 boost=0 boost=1 \
 		boost_us=50 boost_us=20000 boost_share=0 boost_share=50 \
 		boost_vcpu_share=0 boost_vcpu_share=50 boost_row=1 boost_row=100 \
 		boost_repay=0 boost_repay=1 \
@@ -50,6 +51,7 @@ for value in vmm_us=0 vmm_us=1000000 threshold=100 boost=0 boost=1 \
 	echo "${value#*=}" > /sys/module/vbalance_host/parameters/"${value%%=*}"
 	equal "live: $value" "$(cat /sys/module/vbalance_host/parameters/"${value%%=*}")" "${value#*=}"
 done
+refuses_live vbalance_host redirect_leaving=2
 refuses_live vbalance_host vmm_us=-1
 refuses_live vbalance_host threshold=10001
 refuses_live vbalance_host boost=2

@@ -17,6 +17,7 @@ load_host() {
 	load vbalance_host holder_us=100000 boost_share=50 \
 		boost_vcpu_share=50 boost_cpu_share=50
 }
+HOST_PARAMETERS=/sys/module/vbalance_host/parameters
 boost() { stat_of "$(vm_dir "$1")/boost" "$2"; }
 rings_are() { [ "$(boost "$1" rings)" = "$2" ]; }
 # some N NAME: it was counted in guest N
@@ -74,6 +75,16 @@ check "guest 1: holders are boosted" await 120 some 1 holder
 equal "guest 1: no ring, nobody is done" "$(boost 1 ended_done) $(boost 1 no_holder)" "0 0"
 say 0
 say 1
+
+# Holders are none of these: what ends here was the fast path.
+more_than() { [ "$(boost "$1" "$2")" -gt "$3" ]; }
+echo 0 > $HOST_PARAMETERS/holder_us
+sleep 1
+fast=$(boost 0 fast_path) done=$(boost 0 ended_done)
+check "guest 0: the fast path" await 120 more_than 0 fast_path "$fast"
+check "guest 0: it is done when the rings allow interrupts" await 120 more_than 0 ended_done "$done"
+echo 100000 > $HOST_PARAMETERS/holder_us
+say 0
 
 # As its guest stops and starts the device.
 check "guest 1: link down" link 1 false

@@ -27,8 +27,22 @@ KTAP_KILL=
 trap ktap_cleanup EXIT
 trap 'exit 143' TERM INT
 
+# Where the time goes, for whoever sees a test that takes too long.
+ktap_uptime() {	# s
+	read -r ktap_up _ < /proc/uptime
+	echo "${ktap_up%.*}"
+}
+
+ktap_took() {
+	ktap_now=$(ktap_uptime)
+	ktap_s=$((ktap_now - ${KTAP_LAST:-ktap_now}))
+	[ $ktap_s -lt 10 ] || echo "# after $ktap_s s:"
+	KTAP_LAST=$ktap_now
+}
+
 ok() {	# STATUS NAME
 	KTAP_N=$((KTAP_N + 1))
+	ktap_took
 	if [ "$1" = 0 ]; then
 		echo "ok $KTAP_N - $2"
 	else
@@ -150,13 +164,22 @@ ktap_reload() {
 
 # await SECONDS COMMAND...: until it succeeds. Generous: machines are slow.
 await() {
-	ktap_left=$(($1 * 5 * ${SLOW:-1}))
+	ktap_s=$(($1 * ${SLOW:-1}))
 	shift
-	until "$@"; do
-		ktap_left=$((ktap_left - 1))
-		[ $ktap_left -gt 0 ] || return 1
+	ktap_until $(($(ktap_uptime) + ktap_s)) "$@"
+}
+
+# The end is an argument: what it waits for may wait as well.
+ktap_until() {	# UPTIME COMMAND...
+	until ktap_rest "$@"; do
+		[ "$(ktap_uptime)" -lt "$1" ] || return 1
 		sleep 0.2
 	done
+}
+
+ktap_rest() {
+	shift
+	"$@"
 }
 
 equal() {	# NAME GOT WANTED

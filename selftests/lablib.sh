@@ -54,6 +54,20 @@ qmp() {
 	return 1
 }
 
+has_device() {	# N ID: one that was plugged
+	guest_qmp "$1" '{"execute":"qom-list","arguments":{"path":"/machine/peripheral/'"$2"'"}}' > /dev/null
+}
+
+vcpu_plug() {	# N I
+	qmp "$1" '{"execute":"device_add","arguments":{"driver":"host-x86_64-cpu","id":"cpu'"$2"'","socket-id":0,"core-id":'"$2"',"thread-id":0}}'
+}
+# QEMU forgets it when the guest has let it go, which may take its time.
+vcpu_unplug() {	# N I
+	qmp "$1" '{"execute":"device_del","arguments":{"id":"cpu'"$2"'"}}' &&
+		await 300 vcpu_gone "$1" "$2"
+}
+vcpu_gone() { ! has_device "$1" "cpu$2"; }
+
 vcpus_on() {	# N MASK...: vCPU i on the CPUs of mask i, again from the first
 	lab_n=$1
 	shift
@@ -66,7 +80,7 @@ vcpus_on() {	# N MASK...: vCPU i on the CPUs of mask i, again from the first
 }
 
 guest_log_clean() {	# N
-	guest "$1" "dmesg | grep -E 'WARNING: CPU|nobody cared|virtio.*(timeout|reset)|I/O error|blocked for more than|NETDEV WATCHDOG'" \
+	guest "$1" "dmesg | grep -E 'WARNING: CPU|BUG: |pending bits, [0-9]+ were taken|nobody cared|virtio.*(timeout|reset)|I/O error|blocked for more than|NETDEV WATCHDOG'" \
 		</dev/null > "$KTAP_TMP/bad"
 	equal "nothing bad in guest $1's log" "$(cat "$KTAP_TMP/bad")" ""
 }
@@ -97,9 +111,10 @@ host_base() {
 # A guest that was just started.
 no_base() { base_diverted=0 base_posted=0; }
 
-# Every bit that the host has set was taken once: both sides count alike.
-balance() {
-	g 0 'for n in host_diverted host_posted served stolen overtaken merged dropped; do
+# Every bit that the host has set for guest N was taken once: both sides count
+# alike.
+balance() {	# N
+	g "$1" 'for n in host_diverted host_posted served stolen overtaken merged dropped left; do
 		echo "$n $(gstat $n)"; done' > "$KTAP_TMP/balance"
 	awk '/^host/ { set += $2; next } { taken += $2 }
 		END { exit set != taken || set == 0 }' "$KTAP_TMP/balance"
@@ -114,14 +129,20 @@ same_bits() {
 	[ "$(uniq "$KTAP_TMP/bits" | wc -l)" = 1 ]
 }
 
-# counters_agree NAME: of the registration since the base, with its traffic
-# stopped
-counters_agree() {
-	await 30 balance
+# balanced NAME [N]: of all registrations since guest N's (0) module was loaded,
+# with its traffic stopped
+balanced() {
+	await 30 balance "${2:-0}"
 	ok $? "$1: what was set pending was taken, each bit once"
 	sed 's/^/# /' "$KTAP_TMP/balance"
+	equal "$1: none was stuck, nor missing" "$(g "${2:-0}" 'gstat stuck; gstat missing')" "0
+0"
+}
+
+# counters_agree NAME: and of those since the base
+counters_agree() {
+	balanced "$1"
 	await 30 same_bits
 	ok $? "$1: the host counts the same bits"
 	sed 's/^/# /' "$KTAP_TMP/bits"
-	equal "$1: none was stuck" "$(g 0 gstat stuck)" 0
 }

@@ -47,11 +47,21 @@ some_served() {
 	[ -n "$(of "$1" served stolen | awk '$1 + $2 > 0')" ]
 }
 
-at_rest() {
+# One of them was served without having been redirected.
+borrowed_by() {
+	more 3
+	[ -n "$(of "$1" borrowed | awk '$1 > 0')" ]
+}
+
+all_answered() {
 	traffic_select "$IP"
 	traffic_stop "$name: every packet through the first device is answered once"
 	traffic_select "$IP1"
 	traffic_stop "$name: every packet through the second device is answered once"
+}
+
+at_rest() {
+	all_answered
 	counters_agree "$name"
 }
 

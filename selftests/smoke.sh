@@ -42,7 +42,33 @@ guest 0 'killall burn' </dev/null
 
 no_base
 counters_agree "smoke"
+# The check itself: a bit that no look can see.
+equal "none was of an interrupt that is not there" "$(g 0 gstat dropped)" 0
+check "a pending bit is lost" lose_bit "$(guest_pid 0)" 1 511
+lost_is_found() { [ "$(g 0 gstat stuck)" = 1 ]; }
+await 60 lost_is_found
+ok $? "it is found, and counted as stuck"
+lost_is_taken() { [ "$(g 0 gstat dropped)" = 1 ]; }
+await 60 lost_is_taken
+ok $? "and taken"
+
+# The account: bits that are taken away from the guest. One is made up for by
+# the one above.
+ACCOUNT='the host says that it has set .* pending bits'
+guest_log_clean 0
+guest 0 'burn 4 </dev/null >/dev/null 2>&1 &'
+traffic_start "$(guest_ip 0)"
+for n in 1 2 3 4 5; do
+	check "a pending bit is taken away ($n)" timeout 120 lose_bit "$(guest_pid 0)"
+done
+check "all goes on" traffic_more 20
+traffic_stop "every packet is answered, once, all the same"
+guest 0 'killall burn' </dev/null
 check "vbalance_guest is unloaded" guest_module 0 unload
+guest 0 "dmesg | grep '$ACCOUNT'" </dev/null > "$KTAP_TMP/account"
+sed 's/^/# /' "$KTAP_TMP/account"
+equal "it says that bits are missing" "$(wc -l < "$KTAP_TMP/account")" 1
+guest 0 'dmesg -c' </dev/null > /dev/null
 await 30 all_unpinned
 ok $? "its pages are let go"
 check "vbalance_host is unloaded" unload vbalance_host

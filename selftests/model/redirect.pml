@@ -35,6 +35,7 @@ byte key[NI];			/* address + 1; 0: unused */
 bool cookie = true;
 byte pending[NV];		/* bit: index */
 byte slots;			/* bit: vCPU */
+byte loose[NV];			/* set by the host for an MSI delivered as it was */
 bool area_freed;
 
 /* ---- host ---- */
@@ -235,10 +236,12 @@ send:	atomic {
 #endif
 	:: else ->
 		host_set_pending(t, n);
-#ifdef HOST_RECHECK
+#ifndef M_NO_RECHECK
+		/* The bit stays: served once more than needed, or never. */
 		if
-		:: key[n] == a + 1 && cookie && !(t == 1 && offline)
-		:: else -> t = 0; n = 0; goto leave
+		:: key[n] == a + 1 && !(t == 1 && offline)
+		:: else -> STEP { loose[t] = loose[t] | BIT(n); t = 0; n = 0 };
+			goto leave
 		fi;
 #endif
 		STEP { irr_redirect[t] = true; sent = true; t = 0; n = 0 }
@@ -369,10 +372,18 @@ inline look(v) {
 		s = (v + k) % NV;
 		atomic {
 			if
-			:: k == 0 || (slots & BIT(s)) -> ok = true
+			:: slots & BIT(s) -> ok = true
+#if !defined(LIVENESS) && !defined(NO_LEAVE)
+			/* This vCPU seems to lose its CPU: left for the next. */
+			:: slots & BIT(s) ->
+				ok = false;
+#ifndef M_LEAVE_NO_TIMER
+				retry[v] = true
+#endif
+#endif
 			/* It runs, and the bits are fresh. */
 			:: k && !IS_FROZEN(s) -> ok = false
-			:: k && !(slots & BIT(s)) -> ok = false
+			:: !(slots & BIT(s)) -> ok = false
 			fi
 		};
 		if
@@ -690,7 +701,7 @@ proctype forgetter()
 	bool busy;
 
 	key[0] = 0;
-#ifdef HOST_RECHECK
+#ifndef M_FORGET_AT_ONCE
 	/* Whoever still has a bit of it: it is meant for queue 0. */
 	tab[0] = 0;
 	do
@@ -794,9 +805,7 @@ proctype observer()
 			v = 0;
 			do
 			:: v < NV ->
-#ifndef HOST_RECHECK
-				assert(!pending[v]);
-#endif
+				assert(!(pending[v] & ~loose[v]));
 				owed = owed - (pending[v] & 1) -
 					((pending[v] >> 1) & 1);
 				v++

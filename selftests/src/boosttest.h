@@ -24,14 +24,6 @@ static volatile struct vb_vcpu_host *host;
 static volatile struct vb_vcpu_guest *guest;
 static int here, there;		/* CPUs: ours, the vCPUs' */
 
-static inline __u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 /* As AWAIT(), without sleep: for what passes quickly. */
 #define CATCH(cond)							\
 	({								\
@@ -148,12 +140,24 @@ static inline pid_t start(int i)
 	return thread[i].tid;
 }
 
-static inline void send(int i)
+/* The fields of an MSI (Intel SDM 3, 11.11). */
+#define MSI_LOGICAL	0x4U		/* of the address */
+#define MSI_TO(dest)	((dest) << 12)
+#define MSI_LOWEST	0x100U		/* of the data */
+#define MSI_NMI		0x400U
+#define MSI_LEVEL	0xc000U		/* and asserted */
+
+static inline void send_msi(__u32 address, __u32 data)
 {
-	struct kvm_msi msi = { .address_lo = 0xfee00000U | i << 12,
-			       .data = 0x41 };
+	struct kvm_msi msi = { .address_lo = 0xfee00000U | address,
+			       .data = data | 0x41 };
 
 	vm_must(ioctl(m.vm, KVM_SIGNAL_MSI, &msi), "KVM_SIGNAL_MSI");
+}
+
+static inline void send(int i)
+{
+	send_msi(MSI_TO(i), 0);
 }
 
 static inline int in_state(int i, const char *state)

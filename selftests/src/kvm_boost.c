@@ -56,6 +56,11 @@ static void hints(void)
 	hint(CRITICAL, NULL, "boost_vcpu_share=0: not boosted");
 	report(count("no_vcpu_tokens") > 0,
 	       "boost_vcpu_share=0: for lack of tokens");
+	set_parameter("boost_vcpu_share", "50");
+	set_parameter("boost_cpu_share", "0");
+	hint(CRITICAL, NULL, "boost_cpu_share=0: not boosted");
+	report(count("no_cpu_tokens") > 0,
+	       "boost_cpu_share=0: for lack of tokens");
 	hog_stop();
 	defaults();
 }
@@ -90,6 +95,32 @@ static void rows(int row)
 	       name);
 	snprintf(name, sizeof(name), "boost_row=%d: they took CPU time", row);
 	report(count("boosted_ns") > paid, name);
+	defaults();
+}
+
+/*
+ * Two vCPUs that want the same CPU, one boost each: when one has had its turn
+ * the other one is refused, until somebody else had the CPU.
+ */
+static void turns(void)
+{
+	long turns = count("cpu_turn"), paid = count("boosted_ns"), n = begun();
+
+	start(1);
+	/* Longer than a slice: the other one loses its CPU in the pause. */
+	generous("20000");
+	set_parameter("boost_row", "1");
+	hog_start(HOG_FAIR);
+	guest[0].critical = CRITICAL;
+	guest[1].critical = CRITICAL;
+	report(AWAIT(count("cpu_turn") > turns + 20),
+	       "two critical vCPUs on one CPU: its turns end");
+	guest[0].critical = VB_CRITICAL_SAID;
+	guest[1].critical = VB_CRITICAL_SAID;
+	hog_stop();
+	report(at_rest() && begun() > n + 20 && count("boosted_ns") > paid,
+	       "two critical vCPUs on one CPU: and begin again");
+	report(!vm_join(&thread[1]), "the other vCPU ends well");
 	defaults();
 }
 
@@ -179,13 +210,14 @@ static void endings(void)
 /* ---- a guest that does not say ---- */
 
 /* Interrupts, and preemptions soon after: it becomes holder, or it does not. */
-static void holder(int becomes_it, const char *name)
+static void holder_by(__u32 address, __u32 data, int becomes_it,
+		      const char *name)
 {
 	long before = count("holder"), n = vm_preempted(&m, 0);
 	int i, good;
 
 	for (i = 0; i < 60000; i++) {
-		send(0);
+		send_msi(address, data);
 		usleep(1000);
 		if (becomes_it ? count("holder") > before :
 				 vm_preempted(&m, 0) > n + PREEMPTIONS)
@@ -195,6 +227,28 @@ static void holder(int becomes_it, const char *name)
 		vm_preempted(&m, 0) > n + PREEMPTIONS &&
 		count("holder") == before;
 	report(good && at_rest(), name);
+}
+
+static void holder(int becomes_it, const char *name)
+{
+	holder_by(MSI_TO(0), 0, becomes_it, name);
+}
+
+/* What older kernels and other systems have their devices send. */
+static void kinds(void)
+{
+	generous("500");
+	set_parameter("holder_us", "2000");
+	hog_start(HOG_FAIR);
+	holder_by(MSI_TO(0), MSI_LOWEST, 1, "lowest priority: holder");
+	holder_by(MSI_TO(1) | MSI_LOGICAL, MSI_LOWEST, 1,
+		  "lowest priority, one logical destination: holder");
+	holder_by(MSI_TO(0), MSI_LEVEL, 1, "level-triggered: holder");
+	holder_by(MSI_TO(3) | MSI_LOGICAL, MSI_LOWEST, 0,
+		  "lowest priority, two destinations: no holder");
+	holder_by(MSI_TO(1), 0, 0, "for another vCPU: no holder");
+	hog_stop();
+	defaults();
 }
 
 static void holders(const char *who)
@@ -339,6 +393,7 @@ int main(int argc, char **argv)
 	tid = start(0);
 	before = attributes_of(tid);
 	holders("no area");
+	kinds();
 	fast_paths("no area");
 	report(!vm_join(&thread[0]), "the vCPU ends well");
 
@@ -358,6 +413,7 @@ int main(int argc, char **argv)
 	rows(1);
 	rows(4);
 	rows(7);
+	turns();
 	seen(tid);
 	endings();
 	report(becomes(tid, &before), "the thread is as it was");

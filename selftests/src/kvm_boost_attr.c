@@ -9,6 +9,7 @@
  * is never boosted, so that no kernel's rules are repeated here.
  */
 #define _GNU_SOURCE
+#include <linux/capability.h>
 #include <sys/resource.h>
 
 #include "boosttest.h"
@@ -25,13 +26,14 @@ static pid_t tid, model;
 
 struct change {
 	const char *name;
-	enum { NICE, ATTR, CPUS } kind;
+	enum { NICE, ATTR, PARAM, CPUS } kind;
 	struct attr a;
 };
 
 /* May run in a signal handler. Returns 0 or an error number. */
 static int apply(pid_t who, const struct change *c)
 {
+	struct sched_param param = { };
 	cpu_set_t set;
 	int ret = -1;
 
@@ -41,6 +43,10 @@ static int apply(pid_t who, const struct change *c)
 		break;
 	case ATTR:
 		ret = set_attr(who, c->a);
+		break;
+	case PARAM:
+		/* The policy that it has. */
+		ret = sched_setparam(who, &param);
 		break;
 	case CPUS:
 		CPU_ZERO(&set);
@@ -95,6 +101,37 @@ static int by_process(const struct change *c)
 static int by_thread(const struct change *c)
 {
 	return apply(tid, c);
+}
+
+/* May this thread do as it likes with others' policies? */
+static void privileged(int on)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct data[2];
+
+	vm_must(syscall(SYS_capget, &head, data), "capget");
+	if (on)
+		data[0].effective |= 1 << CAP_SYS_NICE;
+	else
+		data[0].effective &= ~(1 << CAP_SYS_NICE);
+	vm_must(syscall(SYS_capset, &head, data), "capset");
+}
+
+static int apply_unprivileged(pid_t who, const struct change *c)
+{
+	int err;
+
+	privileged(0);
+	err = apply(who, c);
+	privileged(1);
+	return err;
+}
+
+static int by_unprivileged(const struct change *c)
+{
+	return apply_unprivileged(tid, c);
 }
 
 /* By itself, out of the guest by a signal. */
@@ -283,6 +320,19 @@ static const struct attr deadline = {
 	.period = 10000000,
 };
 
+/* Whose real-time CPU time is limited: what we give would count, and kill. */
+static void limited(void)
+{
+	struct rlimit old, few = { 1000000, RLIM_INFINITY };	/* us */
+
+	getrlimit(RLIMIT_RTTIME, &old);
+	few.rlim_max = old.rlim_max;
+	vm_must(setrlimit(RLIMIT_RTTIME, &few), "RLIMIT_RTTIME");
+	left_alone(was, "RLIMIT_RTTIME", 1);
+	vm_must(setrlimit(RLIMIT_RTTIME, &old), "RLIMIT_RTTIME");
+	many(was, "without RLIMIT_RTTIME");
+}
+
 static void others(void)
 {
 	long old;
@@ -299,6 +349,7 @@ static void others(void)
 	old = rt_runtime(-1);
 	left_alone(deadline, "SCHED_DEADLINE", 0);
 	rt_runtime(old);
+	limited();
 	hog_stop();
 }
 
@@ -324,15 +375,17 @@ static void change(const struct change *c, int (*by)(const struct change *),
 	static const char * const when_name[] = {
 		"as the boost begins", "during the boost", "at any time",
 	};
+	int (*apply_to)(pid_t who, const struct change *c) =
+		by == by_unprivileged ? apply_unprivileged : apply;
 	struct attributes want;
-	int when, i, good, err = 0;
+	int when, i, good, err = 0, want_err = 0;
 	char text[128];
 	long slack;
 
 	for (when = WHEN_TOLD; when <= WHENEVER; when++) {
 		for (i = 0, good = 1; i < ROUNDS && good; i++) {
 			both(was);
-			err = apply(model, c);
+			want_err = apply_to(model, c);
 			want = attributes_of(model);
 			slack = want.slack;
 			want.slack = -1;
@@ -341,9 +394,10 @@ static void change(const struct change *c, int (*by)(const struct change *),
 				     (int)host[0].boosted);
 			if (when == WHENEVER)
 				usleep(100 * i);
-			err |= by(c);
+			err = by(c);
 			guest[0].critical = VB_CRITICAL_SAID;
-			good = good && !err && becomes(tid, &want);
+			good = good && err == want_err &&
+				becomes(tid, &want);
 			want = attributes_of(tid);
 			if (want.slack != slack)
 				printf("# %s, %s, %s, round %d: slack %ld, expected %ld\n",
@@ -352,7 +406,8 @@ static void change(const struct change *c, int (*by)(const struct change *),
 			slack_lost += want.slack != slack;
 		}
 		if (!good)
-			printf("# round %d, error %d\n", i, err);
+			printf("# round %d, error %d, expected %d\n", i, err,
+			       want_err);
 		snprintf(text, sizeof(text), "%s, %s, %s: holds", c->name, who,
 			 when_name[when]);
 		report(good, text);
@@ -373,6 +428,8 @@ static const struct change all_changes[] = {
 	  { .policy = SCHED_FIFO, .priority = 1,
 	    .flags = ATTR_RESET_ON_FORK } },
 	{ "SCHED_RR 1", ATTR, { .policy = SCHED_RR, .priority = 1 } },
+	{ "SCHED_BATCH, nice 6", ATTR, { .policy = SCHED_BATCH, .nice = 6 } },
+	{ "sched_setparam", PARAM, { } },
 	{ "affinity", CPUS, { } },
 };
 
@@ -388,6 +445,7 @@ static void changes(void)
 		change(&all_changes[i], by_thread, "by another thread");
 		change(&all_changes[i], by_process, "by another process");
 		change(&all_changes[i], by_itself, "by itself");
+		change(&all_changes[i], by_unprivileged, "unprivileged");
 	}
 	old = rt_runtime(-1);
 	change(&to_deadline, by_thread, "by another thread");

@@ -19,6 +19,10 @@
 
 static char root[64] = "/tmp/vbalance_cgroup.XXXXXX";
 
+/* Of 100 of a CPU; in periods that are short beside SECONDS. */
+#define QUOTA	20
+#define PERIOD	"20000"		/* us */
+
 static int put(const char *file, const char *fmt, long value)
 {
 	char path[128];
@@ -98,6 +102,40 @@ static int vcpu_percent(pid_t tid, int boosted)
 	return vcpu * 100 / (vcpu + other);
 }
 
+/*
+ * A quota is the administrator's: what is taken beyond it is boosted time, and
+ * that is bounded. Real-time threads have none, so nothing else may come of it.
+ */
+static void quota(pid_t tid)
+{
+	long boosted, vcpu, n;
+	__u64 t;
+
+	report(put(VCPU "/cpu.weight", "%ld", 100) &&
+	       put(HOG "/cpu.weight", "%ld", 100) &&
+	       put(VCPU "/cpu.max", "%ld " PERIOD, QUOTA * 200),
+	       "a quota");
+	report(vcpu_percent(tid, 0) <= QUOTA + 2, "a quota: it limits");
+	defaults();
+	n = begun();
+	boosted = count("boosted_ns");
+	vcpu = cpu_ns(tid);
+	t = now_ns();
+	vcpu_percent(tid, 1);
+	report(at_rest(), "a quota: at rest");
+	vcpu = cpu_ns(tid) - vcpu;
+	t = now_ns() - t;
+	boosted = count("boosted_ns") - boosted;
+	printf("# vCPU %ld us of %llu us, boosted %ld us\n", vcpu / 1000,
+	       t / 1000, boosted / 1000);
+	report(begun() > n, "a quota: boosted");
+	report((vcpu - boosted) * 100 <= (long)t * (QUOTA + 2),
+	       "a quota: only boosts go beyond it");
+	report(put(VCPU "/cpu.max", "max " PERIOD, 0) &&
+	       vcpu_percent(tid, 0) > QUOTA + 2,
+	       "without a quota: it does not limit");
+}
+
 static int is_in(pid_t tid, const char *name)
 {
 	char path[64], line[256] = "";
@@ -144,6 +182,8 @@ int main(void)
 	report(is_in(tid, VCPU) && is_in(hog.tid, HOG),
 	       "each is in its cgroup still");
 	report(vcpu_percent(tid, 0) < 5, "afterwards: weights count");
+	quota(tid);
+	report(becomes(tid, &before), "the thread is as it was once more");
 
 	hog_stop();
 	defaults();

@@ -23,42 +23,75 @@ static const struct attr was = {
 
 /* ---- a guest that is always critical ---- */
 
+struct lie {
+	int share, vcpu_share, cpu_share;	/* percent */
+	int repay;
+	int done;		/* says after each moment that it is done */
+	const char *refused;	/* grows; NULL: need not */
+};
+
+static int least_of(const struct lie *l)
+{
+	int least = l->share < l->vcpu_share ? l->share : l->vcpu_share;
+
+	return least < l->cpu_share ? least : l->cpu_share;
+}
+
+static void percent(const char *parameter, int value)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", value);
+	set_parameter(parameter, text);
+}
+
+/* For LIE_SECONDS. */
+static void claim(const struct lie *l)
+{
+	__u64 end = now_ns() + LIE_SECONDS * 1000000000ULL;
+
+	guest[0].critical = CRITICAL;
+	while (now_ns() < end) {
+		if (l->done && host[0].boosted && !vm_box(&m, 0)->command)
+			vm_command(&thread[0], VM_CMD_DONE);
+		usleep(l->done ? 100 : 10000);
+	}
+	guest[0].critical = VB_CRITICAL_SAID;
+}
+
 /*
  * In SCHED_OTHER terms each gets half. What is boosted comes on top of that,
  * so the hog has half of the rest; unless it is paid back.
  */
-static void lie(int share, int vcpu_share, int repay, const char *refused)
+static void lie(struct lie l)
 {
-	int least = share < vcpu_share ? share : vcpu_share;
 	long ns, hog_ns, vcpu_ns, no, hog_percent, repaid;
-	char text[128], what[64];
+	int least = least_of(&l);
+	char text[128], what[80];
 	pid_t tid = start(0);
 	__u64 t;
 
 	defaults();
 	/* It may lie for as long as it has tokens. */
 	set_parameter("boost_row", "100");
-	snprintf(text, sizeof(text), "%d", share);
-	set_parameter("boost_share", text);
-	snprintf(text, sizeof(text), "%d", vcpu_share);
-	set_parameter("boost_vcpu_share", text);
-	set_parameter("boost_cpu_share", "50");
-	set_parameter("boost_repay", repay ? "1" : "0");
-	snprintf(what, sizeof(what), "lying, %d and %d %%%s", share, vcpu_share,
-		 repay ? ", paid back" : "");
+	percent("boost_share", l.share);
+	percent("boost_vcpu_share", l.vcpu_share);
+	percent("boost_cpu_share", l.cpu_share);
+	percent("boost_repay", l.repay);
+	snprintf(what, sizeof(what), "lying, %d, %d and %d %%%s%s", l.share,
+		 l.vcpu_share, l.cpu_share, l.repay ? ", paid back" : "",
+		 l.done ? ", again and again" : "");
 	hog_start(HOG_FAIR);
 
-	no = count(refused);
+	no = l.refused ? count(l.refused) : 0;
 	repaid = count("repaid_ns");
 	ns = count("boosted_ns");
 	t = now_ns();
 	hog_ns = cpu_ns(hog.tid);
 	vcpu_ns = cpu_ns(tid);
-	guest[0].critical = CRITICAL;
-	sleep(LIE_SECONDS);
+	claim(&l);
 	hog_ns = cpu_ns(hog.tid) - hog_ns;
 	vcpu_ns = cpu_ns(tid) - vcpu_ns;
-	guest[0].critical = VB_CRITICAL_SAID;
 	snprintf(text, sizeof(text), "%s: at rest", what);
 	report(at_rest(), text);
 	repaid = count("repaid_ns") - repaid;
@@ -69,13 +102,15 @@ static void lie(int share, int vcpu_share, int repay, const char *refused)
 	       ns / 1000, t / 1000, count("longest_ns") / 1000, repaid / 1000,
 	       vcpu_ns / 1000, hog_ns / 1000, hog_percent);
 
-	snprintf(text, sizeof(text), "%s: %s grows", what, refused);
-	report(count(refused) > no, text);
+	if (l.refused) {
+		snprintf(text, sizeof(text), "%s: %s grows", what, l.refused);
+		report(count(l.refused) > no, text);
+	}
 	snprintf(text, sizeof(text), "%s: %s is paid back", what,
-		 repay && least ? "what was taken" : "nothing");
+		 l.repay && least ? "what was taken" : "nothing");
 	/* All but the last boost, and the one before is paid by the first. */
-	report(repay && least ? repaid > ns / 2 && repaid <= ns +
-				count("longest_ns") : !repaid, text);
+	report(l.repay && least ? repaid > ns / 2 && repaid <= ns +
+				  count("longest_ns") : !repaid, text);
 	/*
 	 * The last boost may begin with the last token, and the worker may be
 	 * late: this is what the longest one tells.
@@ -86,10 +121,13 @@ static void lie(int share, int vcpu_share, int repay, const char *refused)
 				VB_BOOST_BURST_NS + count("longest_ns") :
 		       !ns, text);
 	snprintf(text, sizeof(text), "%s: the neighbour keeps its share", what);
-	report(hog_percent >= 50 - (repay ? 0 : least) - MARGIN, text);
+	report(hog_percent >= 50 - (l.repay ? 0 : least) - MARGIN, text);
 	/* Or it would not be boosts that are measured. */
-	snprintf(text, sizeof(text), "%s: and gets no more", what);
-	report(hog_percent <= 50 - (repay ? 0 : least / 2) + MARGIN, text);
+	if (l.refused) {
+		snprintf(text, sizeof(text), "%s: and gets no more", what);
+		report(hog_percent <= 50 - (l.repay ? 0 : least / 2) + MARGIN,
+		       text);
+	}
 	hog_stop();
 	report(!vm_join(&thread[0]), "the vCPU ends well");
 	defaults();
@@ -353,12 +391,15 @@ int main(int argc, char **argv)
 	processes_go();
 	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
 	guest[0].critical = VB_CRITICAL_SAID;
-	lie(5, 50, 0, "no_vm_tokens");
-	lie(50, 4, 0, "no_vcpu_tokens");
-	lie(0, 50, 1, "no_vm_tokens");
-	lie(20, 50, 0, "no_vm_tokens");
+	lie((struct lie){ 5, 50, 50, 0, 0, "no_vm_tokens" });
+	lie((struct lie){ 50, 4, 50, 0, 0, "no_vcpu_tokens" });
+	lie((struct lie){ 50, 50, 5, 0, 0, "no_cpu_tokens" });
+	lie((struct lie){ 0, 50, 50, 1, 0, "no_vm_tokens" });
+	lie((struct lie){ 20, 50, 50, 0, 0, "no_vm_tokens" });
+	/* For short moments, as often as it can. */
+	lie((struct lie){ 5, 50, 50, 0, 1, NULL });
 	if (feature_is_on("boost_repay"))
-		lie(20, 50, 1, "no_vm_tokens");
+		lie((struct lie){ 20, 50, 50, 1, 0, "no_vm_tokens" });
 	else
 		skip("lying, paid back", "not with this kernel");
 	many();

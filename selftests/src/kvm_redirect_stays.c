@@ -18,29 +18,17 @@
 
 static int turns;
 
-static void priority(pthread_t t, int n)
-{
-	struct sched_param p = { .sched_priority = n };
-
-	errno = pthread_setschedparam(t, SCHED_FIFO, &p);
-	if (errno)
-		vm_must(-1, "pthread_setschedparam");
-}
-
 static void *pulses(void *unused)
 {
-	struct timespec now, end;
+	__u64 begin;
 
 	(void)unused;
 	vm_pin(there);
-	priority(pthread_self(), 60);
+	real_time(pthread_self(), HIGH);
 	while (!__atomic_load_n(&hog_stop, __ATOMIC_RELAXED)) {
-		clock_gettime(CLOCK_MONOTONIC, &end);
-		end.tv_nsec += AWAY_MS * 1000000;
-		do
-			clock_gettime(CLOCK_MONOTONIC, &now);
-		while ((now.tv_sec - end.tv_sec) * 1000000000LL +
-		       now.tv_nsec < end.tv_nsec);
+		begin = now_ns();
+		while (now_ns() - begin < AWAY_MS * 1000000)
+			;
 		__atomic_add_fetch(&turns, 1, __ATOMIC_SEQ_CST);
 		usleep(STAY_MS * 1000);
 	}
@@ -51,28 +39,10 @@ static void turns_pass(int n)
 {
 	int until = __atomic_load_n(&turns, __ATOMIC_SEQ_CST) + n;
 
-	while (__atomic_load_n(&turns, __ATOMIC_SEQ_CST) < until)
-		usleep(1000);
-}
-
-/* What the host says of a vCPU's stay, in percent of the mean; -1: in none. */
-static long in_stay(int vcpu)
-{
-	char path[128], line[512], name[16];
-	long on, mean, percent = -1;
-	FILE *f;
-	int s;
-
-	snprintf(path, sizeof(path), HOST "/%d-%d/vcpus", getpid(), m.vm);
-	f = fopen(path, "r");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%d %*u %15s %*u %*u %*u %*u %*u %*u %*u %*u %*u %ld %ld",
-			   &s, name, &on, &mean) == 4 && s == vcpu && mean &&
-		    state_number(name) == RUNNING)
-			percent = on * 100 / mean;
-	if (f)
-		fclose(f);
-	return percent;
+	if (!AWAIT(__atomic_load_n(&turns, __ATOMIC_SEQ_CST) >= until)) {
+		printf("# the vCPUs' CPU is not taken in turns\n");
+		exit(1);
+	}
 }
 
 struct moment {
@@ -86,9 +56,10 @@ static const struct moment longer = { 210, 1000000 };
 
 static int is_at(int vcpu, const struct moment *t)
 {
-	long percent = in_stay(vcpu);
+	long percent[NR];
 
-	return percent >= t->from && percent <= t->to;
+	look_closely(percent);
+	return percent[vcpu] >= t->from && percent[vcpu] <= t->to;
 }
 
 /* vCPU @runs has the CPU in its turns, @owner never if it is another one. */
@@ -98,7 +69,7 @@ static void resume_with(int owner, int runs)
 		resume(owner);
 		AWAIT(state_is(owner, RUNNING));
 	}
-	priority(thread[runs].thread, 40);
+	real_time(thread[runs].thread, LOW);
 	resume(runs);
 	hog_start(pulses);
 }
@@ -113,11 +84,8 @@ static int send_at(int owner, int runs, const struct moment *when,
 	clean();
 	resume_with(owner, runs);
 	turns_pass(3);
-	if (when == &longer) {
-		__atomic_store_n(&hog_stop, 1, __ATOMIC_RELAXED);
-		pthread_join(hog_thread, NULL);
-		hogs = 0;
-	}
+	if (when == &longer)
+		hog_end();
 	for (i = 0; i < 10000 && !is_at(runs, when); i++)
 		if (when == &longer)
 			usleep(1000);
@@ -178,6 +146,10 @@ static void owners(void)
 		  LEFT_ALONE);
 	expect_at("long service, late in a stay: posted", 0, 0, &late,
 		  KEPT_WAITING);
+	set_parameter("redirect_leaving", "0");
+	expect_at("redirect_leaving=0, late in a stay: left alone", 0, 0, &late,
+		  LEFT_ALONE);
+	set_parameter("redirect_leaving", "1");
 	/* Nobody takes its CPU any more: it is of another kind. */
 	expect_at("long service, stays for longer than ever: left alone", 0, 0,
 		  &longer, LEFT_ALONE);
@@ -196,17 +168,13 @@ static void candidates(void)
 		  WANT(POSTED(0)));
 }
 
-int main(void)
+static void all(void)
 {
-	if (!set_up(0))
-		return 4;
-	threads_start();
-	irqfd_new();
-	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
 	owners();
 	candidates();
-	expect(vm_unregister(&m, COOKIE), -VB_ENOENT, "unregistered");
-	report(!threads_join(), "all vCPUs end well");
-	vm_destroy(&m);
-	return end();
+}
+
+int main(void)
+{
+	return with_vm(0, all);
 }

@@ -25,6 +25,7 @@
 #define VECTOR	0x41
 #define GSI	30
 #define PORT	0xf5		/* ioeventfd and irqfd at once */
+#define PIN	9		/* of the IOAPIC, and its GSI */
 #define TRIES	100
 #define AREA_END	(VM_AREA + VB_AREA_PAGES(SLOTS) * VB_PAGE_SIZE)
 
@@ -58,28 +59,42 @@ static inline int state_number(const char *name)
 	return i;
 }
 
-static inline struct view look(void)
+/*
+ * @percent, if there: how long each has been on its CPU, of its mean stay there;
+ * -1: it is not, or nothing is known.
+ */
+static inline struct view look_closely(long *percent)
 {
 	char path[128], line[512], name[16];
-	long n[4];
+	long n[4], on, mean;
 	struct view v;
 	FILE *f;
 	int s;
 
 	memset(&v, 0xff, sizeof(v));
+	for (s = 0; percent && s < NR; s++)
+		percent[s] = -1;
 	snprintf(path, sizeof(path), HOST "/%d-%d/vcpus", getpid(), m.vm);
 	f = fopen(path, "r");
 	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%d %*u %15s %*u %ld %*u %ld %*u %ld %*u %ld",
-			   &s, name, &n[0], &n[1], &n[2], &n[3]) != 6 ||
+		if (sscanf(line, "%d %*u %15s %*u %ld %*u %ld %*u %ld %*u %ld %*u %ld %ld",
+			   &s, name, &n[0], &n[1], &n[2], &n[3], &on,
+			   &mean) != 8 ||
 		    s < 0 || s >= NR)
 			continue;
 		v.state[s] = state_number(name);
 		v.changes[s] = n[0] + n[1] + n[2] + n[3];
+		if (percent && mean && v.state[s] == VB_VCPU_RUNNING)
+			percent[s] = on * 100 / mean;
 	}
 	if (f)
 		fclose(f);
 	return v;
+}
+
+static inline struct view look(void)
+{
+	return look_closely(NULL);
 }
 
 static inline int states_are(const int *state)
@@ -151,11 +166,17 @@ static int hog_stop;
 static pthread_t hog_thread;
 static int hogs;
 
-static inline void real_time(pthread_t t, int on)
-{
-	struct sched_param p = { .sched_priority = on ? 50 : 0 };
+#define LOW		40	/* real-time priorities */
+#define MIDDLE		50
+#define HIGH		60
 
-	errno = pthread_setschedparam(t, on ? SCHED_FIFO : SCHED_OTHER, &p);
+/* @priority 0: not real-time. */
+static inline void real_time(pthread_t t, int priority)
+{
+	struct sched_param p = { .sched_priority = priority };
+
+	errno = pthread_setschedparam(t, priority ? SCHED_FIFO : SCHED_OTHER,
+				      &p);
 	if (errno)
 		vm_must(-1, "pthread_setschedparam");
 }
@@ -164,10 +185,19 @@ static inline void *hog(void *unused)
 {
 	(void)unused;
 	vm_pin(there);
-	real_time(pthread_self(), 1);
+	real_time(pthread_self(), MIDDLE);
 	while (!__atomic_load_n(&hog_stop, __ATOMIC_RELAXED))
 		;
 	return NULL;
+}
+
+static inline void hog_end(void)
+{
+	if (!hogs)
+		return;
+	__atomic_store_n(&hog_stop, 1, __ATOMIC_RELAXED);
+	pthread_join(hog_thread, NULL);
+	hogs = 0;
 }
 
 static inline void hog_start(void *(*fn)(void *))
@@ -192,11 +222,7 @@ static inline void park(void)
 {
 	int i;
 
-	if (hogs) {
-		__atomic_store_n(&hog_stop, 1, __ATOMIC_RELAXED);
-		pthread_join(hog_thread, NULL);
-		hogs = 0;
-	}
+	hog_end();
 	for (i = 0; i < NR; i++)
 		if (active[i])
 			vm_stop(&thread[i]);
@@ -268,7 +294,7 @@ static inline int arrange(const int *state)
 			return 0;
 	}
 	if (runs >= 0) {
-		real_time(thread[runs].thread, 1);
+		real_time(thread[runs].thread, MIDDLE);
 		resume(runs);
 	} else if (behind) {
 		hog_start(hog);
@@ -307,17 +333,38 @@ static inline void route(struct msi i)
 {
 	struct {
 		struct kvm_irq_routing head;
-		struct kvm_irq_routing_entry entry;
+		struct kvm_irq_routing_entry entry[2];
 	} t = {
-		.head.nr = 1,
-		.entry = {
+		.head.nr = 2,
+		.entry = { {
 			.gsi = GSI, .type = KVM_IRQ_ROUTING_MSI,
 			.u.msi = { .address_lo = i.lo, .address_hi = i.hi,
 				   .data = i.data },
-		},
+		}, {
+			.gsi = PIN, .type = KVM_IRQ_ROUTING_IRQCHIP,
+			.u.irqchip = { KVM_IRQCHIP_IOAPIC, PIN },
+		} },
 	};
 
 	vm_must(ioctl(m.vm, KVM_SET_GSI_ROUTING, &t), "KVM_SET_GSI_ROUTING");
+}
+
+/* An edge of a line, which the IOAPIC makes this interrupt of. */
+static inline int send_line(int dest, int vector)
+{
+	struct kvm_irqchip chip = { .chip_id = KVM_IRQCHIP_IOAPIC };
+	struct kvm_irq_level line = { .irq = PIN };
+	int level;
+
+	vm_must(ioctl(m.vm, KVM_GET_IRQCHIP, &chip), "KVM_GET_IRQCHIP");
+	chip.chip.ioapic.redirtbl[PIN].bits = (__u64)dest << 56 | vector;
+	vm_must(ioctl(m.vm, KVM_SET_IRQCHIP, &chip), "KVM_SET_IRQCHIP");
+	for (level = 1; level >= 0; level--) {
+		line.level = level;
+		if (ioctl(m.vm, KVM_IRQ_LINE, &line) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static inline int send_irqfd(void)
@@ -356,6 +403,7 @@ struct try {
 	int state[NR];
 	struct msi msi;
 	int irqfd;			/* else KVM_SIGNAL_MSI */
+	int line;			/* else an MSI */
 	int times;			/* 0: once */
 	int wait_us;			/* between the states and the MSI */
 	int no_cookie;			/* while it is sent */
@@ -444,7 +492,9 @@ static inline int try(const struct try *t, struct outcome *o)
 		if (t->no_cookie)
 			h->cookie = 0;
 		for (n = 0; n < (t->times ? t->times : 1); n++)
-			good &= (t->irqfd ? send_irqfd() :
+			good &= (t->line ?
+				 send_line(t->msi.lo >> 12 & 0xff, t->msi.data) :
+				 t->irqfd ? send_irqfd() :
 					    send_signal(t->msi)) >= 0;
 		if (t->no_cookie)
 			h->cookie = COOKIE;
@@ -542,13 +592,13 @@ static inline void check(const char *name, const struct try *t, struct want w)
 static inline struct try behind(void)
 {
 	return (struct try){ { PREEMPTED, RUNNING, VMM, VMM },
-			     msi_to(0), 0, 0, 0, 0 };
+			     msi_to(0), 0, 0, 0, 0, 0 };
 }
 
 static inline struct try nobody(void)
 {
 	return (struct try){ { PREEMPTED, VMM, VMM, VMM },
-			     msi_to(0), 0, 0, 0, 0 };
+			     msi_to(0), 0, 0, 0, 0, 0 };
 }
 
 /* ---- the VM ---- */
@@ -611,6 +661,22 @@ static inline int set_up(unsigned int id)
 	pending = (struct vb_pending *)((char *)h + h->pending_page *
 					VB_PAGE_SIZE);
 	return 1;
+}
+
+/* The whole program. @fn: the VM is registered, its vCPUs are in user space. */
+static inline int with_vm(unsigned int id, void (*fn)(void))
+{
+	if (!set_up(id))
+		return 4;
+	threads_start();
+	irqfd_new();
+	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
+	fn();
+	expect(vm_unregister(&m, COOKIE), -VB_ENOENT, "unregistered");
+	report(!threads_join(), "all vCPUs end well");
+	vm_destroy(&m);
+	report(all_unpinned(), "nothing pinned at the end");
+	return end();
 }
 
 #endif /* _VB_REDIRECTTEST_H */

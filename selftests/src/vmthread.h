@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <time.h>
 
 #include "minivm.h"
 
@@ -26,6 +27,14 @@ struct vm_thread {
 };
 
 static __thread struct kvm_run *vm_run_here;
+
+static inline __u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
 
 static inline volatile struct vm_box *vm_box(struct minivm *m, int i)
 {

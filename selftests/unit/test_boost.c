@@ -428,6 +428,56 @@ static void test_second_vcpu(void)
 	CHECK_EQ(in_row[1], 1, "the second one's row");
 }
 
+/* Boosts one after the other, each with a gap: what others must get. */
+static void test_turn(void)
+{
+	struct vb_turn t = {};
+	u64 now = START;
+	int i;
+
+	CHECK(vb_turn_allows(&t, 8 * MS, 2 * MS, now), "the first one");
+	for (i = 0; i < 4; i++) {
+		CHECK(vb_turn_allows(&t, 8 * MS, 2 * MS, now), "%d", i);
+		now += 2 * MS + 100 * US;
+		vb_turn_pay(&t, 2 * MS, 2 * MS, now);
+	}
+	CHECK(!vb_turn_allows(&t, 8 * MS, 2 * MS, now), "8 ms");
+	CHECK(!vb_turn_allows(&t, 8 * MS, 2 * MS, now + 2 * MS - 1), "yet");
+	CHECK(!vb_turn_allows(&t, 8 * MS, 2 * MS, now - MS), "back in time");
+	CHECK(vb_turn_allows(&t, 8 * MS, 2 * MS, now + 2 * MS), "a new turn");
+	vb_turn_pay(&t, 2 * MS, 2 * MS, now + 4 * MS);
+	CHECK_EQ(t.ns, 2 * MS, "begins anew");
+	vb_turn_pay(&t, 1 * MS, 2 * MS, now + 7 * MS - 1);
+	CHECK_EQ(t.ns, 3 * MS, "a gap that is too short");
+	vb_turn_pay(&t, 1 * MS, 2 * MS, now + 6 * MS);
+	CHECK_EQ(t.ns, 4 * MS, "back in time");
+}
+
+/* The longest time that others wait, whatever is asked when. */
+static void test_turn_longest(void)
+{
+	u64 now = START, end = START, taken = 0, longest = 0, ns;
+	struct vb_turn t = {};
+	int i;
+
+	for (i = 0; i < 100000; i++) {
+		now += prng_below(3 * MS);
+		if (!vb_turn_allows(&t, 8 * MS, 2 * MS, now))
+			continue;
+		if (now - end >= 2 * MS)
+			taken = 0;
+		ns = 1 + prng_below(2 * MS);
+		now += ns;
+		end = now;
+		taken += ns;
+		vb_turn_pay(&t, ns, 2 * MS, now);
+		if (taken > longest)
+			longest = taken;
+	}
+	CHECK(longest > 8 * MS && longest <= 10 * MS, "%llu",
+	      (unsigned long long)longest);
+}
+
 int main(void)
 {
 	static const struct ktap_test tests[] = {
@@ -445,6 +495,8 @@ int main(void)
 		{ "the limit changes", test_limit_changes },
 		{ "two vCPUs share a VM's bucket", test_two_vcpus },
 		{ "the second vCPU", test_second_vcpu },
+		{ "a CPU's turns", test_turn },
+		{ "the longest turn", test_turn_longest },
 	};
 
 	return ktap_main("boost", tests, ARRAY_SIZE(tests));

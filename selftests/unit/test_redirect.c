@@ -109,6 +109,90 @@ static void test_match_bits(void)
 	}
 }
 
+/* ---- what an MSI's address says ---- */
+
+/* By the fields that asm/msi.h names, as a guest's kernel fills them in. */
+union msi_lo {
+	struct {
+		u32 reserved_0 : 2, logical : 1, redirect_hint : 1,
+		    reserved_1 : 1, virt_destid_8_14 : 7, destid_0_7 : 8,
+		    base : 12;
+	};
+	u32 word;
+};
+
+static u32 msi_lo(u32 dest, bool logical, bool extended)
+{
+	union msi_lo a = { .logical = logical, .destid_0_7 = dest & 0xff,
+			   .virt_destid_8_14 = extended ? dest >> 8 : 0,
+			   .base = 0xfee };
+
+	return a.word;
+}
+
+static void check_msi(u32 dest, u32 lo, u32 hi, bool logical)
+{
+	CHECK_EQ(vb_msi_dest(lo, hi), dest, "%#x:%#x", hi, lo);
+	CHECK_EQ(vb_msi_is_logical(lo), logical, "%#x:%#x", hi, lo);
+}
+
+/* Literally, as seen on the bus. */
+static void test_msi_known(void)
+{
+	check_msi(0, 0xfee00000, 0, false);
+	check_msi(3, 0xfee03000, 0, false);
+	check_msi(255, 0xfeeff000, 0, false);
+	check_msi(0x0f, 0xfee0f004, 0, true);
+	check_msi(0xff, 0xfeeff00c, 0, true);	/* with the redirection hint */
+	check_msi(256, 0xfee00020, 0, false);
+	check_msi(257, 0xfee01020, 0, false);
+	check_msi(0x7fff, 0xfeefffe0, 0, false);
+	check_msi(256, 0xfee00000, 0x100, false);
+	check_msi(0x7fff, 0xfeeff000, 0x7f00, false);
+	check_msi(0x8000, 0xfee00000, 0x8000, false);
+	check_msi(0xffffffff, 0xfeeff000, 0xffffff00, false);
+	/* x2APIC's cluster 1, CPU 2 of it */
+	check_msi(0x10004, 0xfee04004, 0x10000, true);
+}
+
+/* Every id that the guest's form can have, and the VMM's of the same. */
+static void test_msi_forms(void)
+{
+	u32 dest;
+	int l;
+
+	for (dest = 0; dest < 0x8000; dest++)
+		for (l = 0; l < 2; l++) {
+			check_msi(dest, msi_lo(dest, l, true), 0, l);
+			check_msi(dest, msi_lo(dest, l, false), dest & ~0xffU,
+				  l);
+		}
+}
+
+static void test_msi_high(void)
+{
+	unsigned int i;
+
+	prng_seed(0x76424c13);
+	for (i = 0; i < 100000; i++) {
+		u32 dest = prng_log(32);
+
+		check_msi(dest, msi_lo(dest, i & 1, false), dest & ~0xffU,
+			  i & 1);
+	}
+}
+
+/* What an address holds beside the id and its mode. */
+static void test_msi_rest(void)
+{
+	static const u32 others[] = { 1, 2, 8, 0x10, 0x100000, 0x80000000 };
+	size_t i, d;
+
+	FOR_EACH(d, dests) FOR_EACH(i, others)
+		check_msi(dests[d], msi_lo(dests[d], d & 1, false) ^ others[i],
+			  (dests[d] & ~0xffU) | 0xff, d & 1);
+}
+
 static struct vb_redirect table;
 
 /* @nr keys, all different, for different slots. */
@@ -372,6 +456,10 @@ int main(void)
 		{ "the slot never matters", test_match_slot },
 		{ "every other field matters", test_match_fields },
 		{ "every other bit matters", test_match_bits },
+		{ "known addresses of MSIs", test_msi_known },
+		{ "ids of 15 bits, in both forms", test_msi_forms },
+		{ "ids of 32 bits", test_msi_high },
+		{ "other bits of an address", test_msi_rest },
 		{ "find each key", test_find },
 		{ "find what is not there", test_find_none },
 		{ "find what has moved", test_find_moved },

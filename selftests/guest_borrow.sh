@@ -1,0 +1,95 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Without a host module: vCPUs that run serve the queues of those that have lost
+# their CPU, at interrupts, at ticks and by a timer that is armed only then.
+# Runs in the lab's L1.
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "$0")/ktap.sh"
+# shellcheck source=selftests/lablib.sh
+. "$KTAP_DIR/lablib.sh"
+# shellcheck source=selftests/redirectlib.sh
+. "$KTAP_DIR/redirectlib.sh"
+unload vbalance_host
+
+parameter() { guest 0 "echo $2 > /sys/module/vbalance_guest/parameters/$1" </dev/null; }
+over() { [ "$(gstat "$1")" -gt "$2" ]; }
+more_of() {	# NAME: with traffic it grows
+	before=$(gstat "$1")
+	await 120 goes_on "$1"
+}
+goes_on() { more 3 && over "$1" "$before"; }
+none_of() {	# NAME: with traffic it does not
+	before=$(gstat "$1")
+	more 20
+	equal "$2" "$(gstat "$1")" "$before"
+}
+rest() {
+	for ip in "$IP" "$IP1"; do
+		traffic_select "$ip"
+		traffic_stop "$name: every packet to $ip is answered once"
+	done
+}
+# It may take a moment until the queues count as idle.
+quiet() {
+	before=$(gstat timer_armed)
+	sleep 3
+	[ "$(gstat timer_armed)" = "$before" ]
+}
+
+# ---- what a guest without a host module gets by itself ----
+PARAMS=
+begin "guest alone"
+check "steal time tells who runs" source_is 0 steal
+check "network queues of vCPUs that are away are served" await 120 borrowed_by 'virtio[0-9]*-input'
+check "block queues too" await 120 borrowed_by 'virtio[0-9]*-req'
+check "the timer is armed" more_of timer_armed
+check "and fires" more_of timer_fired
+check "its time is counted" over timer_ns 0
+# borrow_cpu percent of each vCPU's time; what an interrupt costs beside our own
+# part of it is estimated with a factor of two.
+uptime_ms() { guest 0 'awk "{ print int(\$1 * 1000) }" /proc/uptime' </dev/null; }
+t0=$(uptime_ms) spent0=$(gstat timer_ns)
+more 40
+t1=$(uptime_ms) spent1=$(gstat timer_ns)
+echo "# timer: $(((spent1 - spent0) / 1000)) us in $((t1 - t0)) ms"
+check "it takes no more than its 2 % of the vCPUs" \
+	[ $(((spent1 - spent0) / 1000)) -le $(((t1 - t0) * 4 * 20)) ]
+
+parameter borrow_us 0
+more 3
+none_of timer_armed "borrow_us=0: the timer is not armed"
+check "borrow_us=0: queues are served at interrupts and ticks" more_of borrowed
+parameter borrow_us 500
+check "borrow_us=500: it is armed again" more_of timer_armed
+parameter borrow_cpu 0
+more 3
+none_of timer_armed "borrow_cpu=0: the timer is not armed"
+parameter borrow_cpu 2
+
+remap none
+more 3
+none_of borrowed "remap=none: nothing is borrowed"
+none_of timer_armed "remap=none: the timer is not armed"
+remap borrow
+check "remap=borrow: it goes on" more_of borrowed
+
+rest
+check "without traffic the timer is not armed, with all vCPUs busy" await 60 quiet
+equal "the host was not needed" "$(gstat page_status)" -1000
+end
+
+# ---- the same source as with a host module, and that goes ----
+load vbalance_host
+PARAMS="source=page remap=borrow"
+begin "source=page"
+check "the host's page tells who runs" await 60 source_is 0 page
+check "queues are borrowed" more_of borrowed
+check "the timer is armed" more_of timer_armed
+unload vbalance_host
+check "nobody tells any more" await 60 source_is 0 none
+check "and all goes on" more 8
+none_of borrowed "nothing is borrowed then"
+none_of timer_armed "nor is the timer armed"
+rest
+end
+ktap_end
