@@ -4,7 +4,7 @@
 #
 #   guest N CMD...        run CMD by sh -c in guest N (a program: see agent.c)
 #   guest_start N [WORD...]   start guest N, with extra words for its QEMU;
-#                         does not wait
+#                         does not wait. VHOST=off: without vhost-net
 #   guest_wait N [SECONDS]    until it is up and answers, then pin its threads
 #   guest_stop N          end it at once (as if its power had failed)
 #   guest_running N       does its QEMU exist?
@@ -79,7 +79,7 @@ guest_start() {
 		return 1
 	fi
 	for lab_d in $(lab_devices "$NET"); do
-		set -- "$@" -netdev "tap,id=net$lab_d,ifname=tap${lab_g}_$lab_d,script=no,downscript=no,vhost=on,queues=$NET_QUEUES"
+		set -- "$@" -netdev "tap,id=net$lab_d,ifname=tap${lab_g}_$lab_d,script=no,downscript=no,vhost=${VHOST:-on},queues=$NET_QUEUES"
 		lab_dev="virtio-net-pci,id=nic$lab_d,netdev=net$lab_d,mac=$(lab_mac 09 "$lab_g" "$lab_d"),romfile="
 		[ "$NET_QUEUES" -le 1 ] ||
 			lab_dev="$lab_dev,mq=on,vectors=$((2 * NET_QUEUES + 2))"

@@ -150,6 +150,11 @@ class Allowed(unittest.TestCase):
         self.assertEqual(logs.judge("log", "WARNING: x\n", ["^WARNING: x$"]),
                          [])
 
+    def test_allowed_line_that_is_not_bad_allows_its_trace(self):
+        text = "[1.0] vmalloc error: size 8\n[1.0] Call Trace:\n[1.0]  x+0x1/0x2\n"
+        self.assertEqual(logs.judge("x", text, ["vmalloc error"]), [])
+        self.assertEqual(len(logs.judge("x", text)), 1)
+
     def test_allowing_one_line_allows_its_report(self):
         self.assertEqual(logs.judge("log", WARNING, [r"manage\.c:123"]), [])
         self.assertEqual(logs.judge("log", LOCKDEP, ["recursive locking"]), [])

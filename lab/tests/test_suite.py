@@ -56,6 +56,12 @@ class Boots(unittest.TestCase):
         b, c = suite.on_kernels([BOOT, only], "debug", "debug")
         self.assertEqual(c.args, ["--host-kernel", "debug", "--guest-kernel",
                                   "debug", "--net", "2"])
+        own = Boot("d", ["--host-kernel", "6.1"], BOOT.tests)
+        alone = Boot("e", ["--guests", "0"], BOOT.tests)
+        for host, guest, names in (("6.12", "6.12", "de"), ("debug", "6.12", "e"),
+                                   ("6.12", "debug", ""), ("debug", "debug", "e")):
+            self.assertEqual("".join(b.name for b in suite.on_kernels(
+                [own, alone], host, guest)), names)
         # Time limits are longer there.
         slow = kernels.slowness("debug")
         self.assertGreater(slow, 1)

@@ -37,6 +37,8 @@ BAD = [
     r"page allocation failure", r"Out of memory: ", r"oom-kill:",
     r"NETDEV WATCHDOG",
     r"Call Trace:",
+    # our own
+    r"pending bits, \d+ were taken",
 ]
 
 # Words of warning that are no sign of a mistake.
@@ -121,6 +123,8 @@ def judge(name: str, text: str, allow: Iterable[str] = ()) -> list[Finding]:
             if not follows and not _allowed(lines[i], patterns):
                 findings.append(Finding(name, i + 1, lines[i],
                                         _context(lines, i)))
+            trace_until = i + _TRACE_BELONGS
+        elif _allowed(lines[i], patterns):
             trace_until = i + _TRACE_BELONGS
         i += 1
     return findings

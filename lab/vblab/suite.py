@@ -123,13 +123,25 @@ def select(boots: list[Boot], pattern: re.Pattern) -> list[Boot]:
     return chosen
 
 
+def _has_part(boot: Boot, host: str, guest: str) -> bool:
+    """Can these kernels tell anything in it? Not where it brings its own, nor
+    where there is no guest for the one that is special."""
+    stock = kernels.default()
+    if (host, guest) == (stock, stock):
+        return True
+    if "--host-kernel" in boot.args:
+        return False
+    return host != stock or boot.args[:2] != ["--guests", "0"]
+
+
 def on_kernels(boots: list[Boot], host: str, guest: str) -> list[Boot]:
-    """Those that these kernels can run; what an entry itself says wins."""
+    """Those that these kernels can run, and have a part in."""
     return [replace(b, slow=kernels.slowness(host, guest),
                     args=["--host-kernel", host, "--guest-kernel", guest,
                           *b.args])
             for b in boots
-            if b.host in (None, host) and b.guest in (None, guest)]
+            if b.host in (None, host) and b.guest in (None, guest)
+            and _has_part(b, host, guest)]
 
 
 def driver(boot: Boot) -> str:
