@@ -4,7 +4,7 @@
 # (vbbench/plan.py) in one boot. What it leaves in $LAB_OUT/phases for phase N:
 #	N.TEST		what the test printed
 #	N.guest		the guest's report (mode.sh leave)
-#	N.host		debugfs of vbalance_host
+#	N.host		debugfs and parameters of vbalance_host
 #	N.ping.sched	/proc/TID/schedstat of the vCPU threads, before and after
 #	N.TEST.cpu	who had the vCPUs' CPU during a test (watch_cpu)
 #	N.failed	names of the tests that failed
@@ -18,7 +18,8 @@ OUT=$LAB_OUT/phases
 MODULE=/lab/vbalance_host.ko
 IP=$(guest_ip 0)
 mkdir -p "$OUT"
-# The vCPUs are on CPU 1: all that measures stays away from it.
+# The vCPUs are on CPU 1, with SPREAD also on those after it: all that measures
+# stays away from them.
 taskset -p 1 $$ >/dev/null
 
 die() { echo "phases.sh: $*" >&2; exit 1; }
@@ -62,7 +63,8 @@ watch_cpu() {
 # Files one after the other, each headed by "==> NAME <==".
 host_report() (
 	cd /sys/kernel/debug/vbalance 2>/dev/null &&
-		find host -type f -exec tail -v -n +1 {} +
+		find host /sys/module/vbalance_host/parameters -type f \
+			-exec tail -v -n +1 {} +
 )
 
 now() {
@@ -70,8 +72,8 @@ now() {
 	echo "$up"
 }
 
-enter() {	# MODE, as described in plan.py's modes_file()
-	read -r _ host rest <<- EOF
+enter() {	# MODE, as described in modeset.py's modes_file(); sets rivals
+	read -r _ host rivals rest <<- EOF
 		$(grep "^$1 " $MODES)
 	EOF
 	if [ "$host" != 0 ]; then
@@ -172,10 +174,39 @@ servers() {
 }
 
 # Loading and unloading modules waits for all vCPUs, which takes a minute beside
-# busy neighbours: they pause meanwhile.
-neighbours() {	# STOP|CONT
-	for pid in $OTHER_PIDS; do
-		kill -"$1" "$pid"
+# busy neighbours or hogs: they pause meanwhile.
+send() {	# STOP|CONT PID...
+	signal=$1
+	shift
+	for pid; do
+		kill -"$signal" "$pid"
+	done
+}
+
+# Each vCPU to a CPU of its own, with a hog (stopped for now).
+spread() {
+	cpu=1
+	for t in $TIDS; do
+		mask=$(printf %x $((1 << cpu)))
+		taskset -p "$mask" "$t" > /dev/null || return
+		taskset "$mask" sh -c 'while :; do :; done' &
+		HOGS="$HOGS $!"
+		cpu=$((cpu + 1))
+	done
+	# shellcheck disable=SC2086 # words
+	send STOP $HOGS
+}
+
+# Slices end at ticks, which all CPUs have at once: left alone, the rotations of
+# two CPUs keep the distance that they happen to have. So the turn of a hog is
+# cut short now and then, not always at the same distance of time.
+shake() {
+	while :; do
+		for us in 130000 210000 170000 250000; do
+			usleep $us
+			send STOP "${HOGS##* }"
+			send CONT "${HOGS##* }"
+		done
 	done
 }
 
@@ -188,9 +219,18 @@ phase() {	# INDEX ROUND SLICE MODE TEST...
 	progress "phase $1 of $TOTAL: round $2, slice $name, $4"
 	t0=$(now)
 	set_slice "$slice" || die "cannot set base_slice_ns to $slice"
-	neighbours STOP
+	# shellcheck disable=SC2086 # words
+	send STOP $OTHER_PIDS
 	enter "$mode"
-	neighbours CONT
+	# shellcheck disable=SC2086
+	send CONT $OTHER_PIDS
+	shaker=
+	if [ -n "$HOGS" ] && [ "$rivals" = 1 ]; then
+		# shellcheck disable=SC2086
+		send CONT $HOGS
+		shake &
+		shaker=$!
+	fi
 	t1=$(now)
 	shift 4
 	for test; do
@@ -214,9 +254,12 @@ phase() {	# INDEX ROUND SLICE MODE TEST...
 	done
 	t2=$(now)
 	echo "base_slice_ns $(get_slice)" > "$OUT/$index.meta"
-	neighbours STOP
+	[ -z "$shaker" ] || kill $shaker
+	# shellcheck disable=SC2086
+	send STOP $OTHER_PIDS $HOGS
 	leave "$index" "$mode"
-	neighbours CONT
+	# shellcheck disable=SC2086
+	send CONT $OTHER_PIDS
 	echo "uptime $t0 $t1 $t2 $(now)" >> "$OUT/$index.meta"
 }
 
@@ -244,7 +287,8 @@ while [ $other -lt "$GUESTS" ]; do
 	other=$((other + 1))
 done
 
-TIDS=$(vcpu_tids 0)
+TIDS=$(vcpu_tids 0) HOGS=
+[ "$SPREAD" = 0 ] || spread || die "the vCPUs cannot be spread"
 DEFAULT=$(get_slice)
 TOTAL=$(wc -l < $PLAN)
 {

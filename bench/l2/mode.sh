@@ -96,7 +96,8 @@ report() {
 	# Each with a head as section() makes it.
 	if [ -d /sys/kernel/debug/vbalance/guest ]; then
 		cd /sys/kernel/debug/vbalance || exit
-		tail -v -n +1 guest/* /sys/module/vbalance_guest/srcversion
+		tail -v -n +1 guest/* /sys/module/vbalance_guest/srcversion \
+			/sys/module/vbalance_guest/parameters/*
 		cd /
 	fi
 	section affinities_before

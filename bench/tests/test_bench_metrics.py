@@ -194,8 +194,11 @@ class Plan(unittest.TestCase):
     def test_modes_file(self):
         self.assertEqual(
             modeset.modes_file(modeset.MODES, ("stock", "remap-only", "full"), 4),
-            "stock 0 4 none\nremap-only 1,boost=0 4 module remap=redirect\n"
-            "full 1 4 module remap=redirect\n")
+            "stock 0 1 4 none\n"
+            "remap-only 1,boost=0 1 4 module\nfull 1 1 4 module\n")
+        self.assertEqual(
+            modeset.modes_file(modeset.MODES, ("idle", "alone"), 2),
+            "idle 0 0 0 none\nalone 0 0 2 none\n")
 
     def test_every_round_has_every_test_in_every_mode_and_slice(self):
         scenario = SCENARIOS["stacked"]
@@ -370,6 +373,20 @@ class WholeBench(unittest.TestCase):
         scenario["results"] = [e for e in scenario["results"]
                                if e["unit"] == "ms"]
         self.assertEqual(benchreport.overhead(scenario), "")
+
+    def test_parameters_of_the_modes(self):
+        modes = {m: vars(modeset.MODES[m]) for m in ("idle", "stock")}
+        scenario = {"ran_on": {"modes": modes}}
+        self.assertEqual(benchreport.parameters(scenario), "")
+        for m in ("cost", "guest-only", "remap-only", "full"):
+            modes[m] = vars(modeset.MODES[m])
+        modes["full"] = {**modes["full"], "params": "observe=1",
+                         "host_params": "boost=0"}
+        self.assertEqual(
+            benchreport.parameters(scenario).splitlines()[1:],
+            ["  cost        guest remap=affinity policy=cost",
+             "  remap-only  host boost=0",
+             "  full        host boost=0; guest observe=1"])
 
     def test_how_many_of_each_mode_were_above_one_slice(self):
         scenario = self.scenario()

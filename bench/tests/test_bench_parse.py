@@ -125,8 +125,8 @@ class Plan(unittest.TestCase):
 
     def test_modes_file(self):
         text = modeset.modes_file(modeset.MODES, ["idle", "irqbalance", "full"], 4)
-        self.assertEqual(text, "idle 0 0 none\nirqbalance 0 4 irqbalance\n"
-                         "full 1 4 module remap=redirect\n")
+        self.assertEqual(text, "idle 0 0 0 none\nirqbalance 0 1 4 irqbalance\n"
+                         "full 1 1 4 module\n")
 
     def test_other_parameters(self):
         modes = modeset.with_params(["full=remap=none policy=cost"])

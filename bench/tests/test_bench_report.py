@@ -22,6 +22,10 @@ ebusy 3
 ==> guest/features <==
 v: 1
 version 1.2.3
+==> /sys/module/vbalance_guest/parameters/remap <==
+redirect
+==> /sys/module/vbalance_guest/parameters/redirect_tx <==
+Y
 ==> affinities_before <==
 24 1 f
 25 2 f
@@ -100,6 +104,13 @@ class WholeRun(unittest.TestCase):
         balanced = next(r for r in runs if r["mode"] == "irqbalance")
         self.assertEqual(balanced["moves"], 2)
         json.dumps(runs, allow_nan=False)
+
+    def test_parameters(self):
+        found, *_ = self.collect()
+        known = {p["mode"]: p["parameters"] for p in found}
+        self.assertEqual(known["full"], {"guest": {
+            "remap": "redirect", "redirect_tx": "Y"}})
+        self.assertEqual(known["stock"], {})
 
     def test_put_back(self):
         found, *_ = self.collect()

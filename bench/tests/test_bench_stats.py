@@ -204,6 +204,29 @@ class Theory(unittest.TestCase):
             self.assertAlmostEqual(stats.quantile(waits, q),
                                    theory.quantile_wait(k, s, q), delta=1)
 
+    def test_ideal_steering_of_the_design(self):
+        # Times less than stock's, for n CPUs with k busy threads each.
+        for n, k, times in ((2, 2, 3), (4, 2, 20), (4, 4, 5.9)):
+            self.assertAlmostEqual(
+                theory.mean_wait(k, 30) / theory.steered_mean_wait(n, k, 30),
+                times, delta=.05)
+        # Nowhere to go.
+        for k in (2, 4):
+            self.assertAlmostEqual(theory.steered_mean_wait(1, k, 30),
+                                   theory.mean_wait(k, 30))
+
+    def test_ideal_steering_against_simulated_rotations(self):
+        rng = random.Random(7)
+        s, draws = 30.0, 40000
+        for n, k in ((2, 2), (2, 4), (3, 2)):
+            total = 0
+            for _ in range(draws):
+                phases = [rng.random() * k * s for _ in range(n)]
+                total += min(0 if p < s else k * s - p for p in phases)
+            self.assertAlmostEqual(total / draws,
+                                   theory.steered_mean_wait(n, k, s),
+                                   delta=.02 * theory.mean_wait(k, s))
+
     def test_effective_slice(self):
         turns = [(32_000_000 * 10, 96_000_000 * 10, 10)] * 4
         self.assertEqual(theory.effective_slice_ns(turns), 32_000_000)

@@ -11,7 +11,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-from . import plot  # noqa: E402
+from . import plot, waitplot  # noqa: E402
 
 
 def times_better(entry):
@@ -53,11 +53,7 @@ def panel(ax, scenario, which):
     ax.minorticks_off()
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - .5, -.5)
-    ax.grid(axis="x", color="#d1d5db", linewidth=0.7)
-    ax.set_axisbelow(True)
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    ax.tick_params(axis="y", length=0)
+    plot.rows(ax)
     ax.set_xlabel("times better than stock")
     ax.set_title(f"{scenario['name']}, {slice_name(which)}", fontsize=11,
                  loc="left", fontweight="bold")
@@ -76,10 +72,17 @@ def draw(scenario):
         return None
     lines = len({e["metric"] for e in scenario["results"]})
     height = .36 * lines + 2.3
+    waits = scenario.get("waits")
+    panels = len(slices) * (2 if waits else 1)
+    if waits:
+        height = max(height, 4.2)
     figure, axes = plt.subplots(
-        1, len(slices), squeeze=False,
-        figsize=(4.7 * max(len(slices), 1.5) + 0.3, height))
+        1, panels, squeeze=False,
+        figsize=(4.7 * max(panels, 1.5) + 0.3, height))
     legend = {}
+    for ax, which in zip(axes[0][len(slices):], slices):
+        waitplot.panel(ax, [e for e in waits if e["slice"] == which],
+                       "mean wait and its closed forms")
     for ax, which in zip(axes[0], slices):
         panel(ax, scenario, which)
         handles, labels = ax.get_legend_handles_labels()
@@ -87,9 +90,12 @@ def draw(scenario):
     figure.legend(legend.values(), legend.keys(), loc="upper left",
                   ncols=min(len(legend), 4), frameon=False,
                   fontsize=9, bbox_to_anchor=(0.005, 0.995))
+    lines = ("Vertical lines of waits: interrupts stay with their vCPU "
+             "(stock), or go to the one that runs or runs first (dashed). "
+             if waits else "")
     figure.text(0.012, 0.012,
                 "Right of 1 is better than stock; bars: 95 % intervals. "
-                f"Logarithmic scale.\n{scenario['text']}.",
+                f"Logarithmic scale. {lines}\n{scenario['text']}.",
                 fontsize=7.5, color="#4b5563", va="bottom")
     top = .3 * -(-len(legend) // 4) + .1
     figure.tight_layout(rect=(0, .45 / height, 1, 1 - top / height))

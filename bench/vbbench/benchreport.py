@@ -131,13 +131,60 @@ def overhead(scenario):
     return "\n".join(["What full takes longer:", *lines]) if lines else ""
 
 
+def waits(scenario):
+    """Mean waits against the closed forms."""
+    found = scenario.get("waits")
+    if found is None:
+        return ""
+    if not found:
+        return "Mean waits: not possible without the mode alone."
+    lines = ["Mean wait: mean round trip less that of alone, against the "
+             "closed form (95 % intervals)."]
+    for which in dict.fromkeys(e["slice"] for e in found):
+        entries = [e for e in found if e["slice"] == which]
+        first = entries[0]
+        lines += [
+            "", f"{slice_name(which)}: S = {first['slice_in_effect_ms']:g} "
+            f"ms, {first['cpus']} CPUs, {first['busy_per_cpu']} busy threads "
+            f"on each, alone {first['wait']['floor_ms']:.2f} ms",
+            f"  {'':<12}{'mean wait, ms':<20}{'closed form, ms':<24}"
+            "measured to closed form"]
+        for e in entries:
+            form = f"{report.number(e['closed_form_ms'])} {e['closed_form']}"
+            wait = {name: e["wait"][f"{key}_ms"] for name, key in
+                    (("ratio", "mean"), ("low", "low"), ("high", "high"))}
+            said = ", differs" if e["verdict"] == "differs" else ""
+            lines.append(f"  {e['mode']:<12}{report.interval(wait):<20}"
+                         f"{form:<24}{report.interval(e)}{said}")
+        lines += ["WARNING: stock's closed form lies outside of its interval: "
+                  "other load on this machine?" for e in entries
+                  if e["mode"] == "stock" and e["verdict"] == "differs"]
+    lines += ["", "Closed form of stock: interrupts stay with their vCPU. "
+              "Ideal steering: they go to one that runs,",
+              "or else to the one that runs first; less than that only boosts "
+              "can reach."]
+    return "\n".join(lines)
+
+
+def parameters(scenario):
+    """What the modes' modules were loaded with."""
+    lines = []
+    for name, mode in scenario["ran_on"]["modes"].items():
+        words = [f"{side} {params}" for side, params in (
+            ("host", mode["host_params"]), ("guest", mode["params"]))
+            if params]
+        if words:
+            lines.append(f"  {name:<12}{'; '.join(words)}")
+    if lines:
+        lines.insert(0, "Parameters of the modules that are not their "
+                     "defaults:")
+    return "\n".join(lines)
+
+
 def notes(scenario):
     lines = [f"{slice_name(e['slice'])}, {e['mode']}: {e['above_slice']} of "
              f"{e['n']} round trips above one slice of {e['slice_ms']:g} ms"
              for e in scenario["results"] if "above_slice" in e]
-    if scenario["name"] == "stacked":
-        lines.append("Not measured: vCPUs spread over several CPUs. The "
-                     "emulator is not reliable there.")
     if scenario["other_cpus_used"] > .1:
         lines.append(f"Others used {scenario['other_cpus_used']:.1f} CPUs of "
                      "this machine during the run: differences may be theirs.")

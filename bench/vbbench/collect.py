@@ -2,6 +2,7 @@
 """From the files of a lab run to the figures: per phase, per mode and slice."""
 import os
 import random
+import re
 
 from . import parse, stats, theory
 
@@ -37,6 +38,20 @@ def module_version(features):
     return parse.counters(features).get("version")
 
 
+PARAMETER = re.compile(r"/sys/module/vbalance_(guest|host)/parameters/(.+)")
+
+
+def parameters(reports):
+    """{"guest" or "host": {parameter: value}}: all of them, also those that
+    the mode leaves at their defaults."""
+    out = {}
+    for name, text in reports.items():
+        m = PARAMETER.fullmatch(name)
+        if m:
+            out.setdefault(m[1], {})[m[2]] = text.strip()
+    return out
+
+
 def phase(folder, plan):
     """All that is known of one phase. Raises FileNotFoundError or
     parse.ParseError when it was not completed."""
@@ -67,6 +82,7 @@ def phase(folder, plan):
         "turns": [{"run_ns": r, "wait_ns": w, "turns": t}
                   for r, w, t in turns],
         "counters": counters,
+        "parameters": parameters(reports),
         "affinity_changes": affinity_changes(
             base, reports.get("affinities", "")),
     }

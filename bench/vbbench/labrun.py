@@ -15,11 +15,14 @@ from . import plan as planmod
 PROGRESS = re.compile(r" phase (\d+) of (\d+): (.*)$")
 
 
-def options(vcpus, blk=0, guests=1):
-    """Guests with their vCPUs on one CPU; all else is on the other."""
-    return ["--cpus", "2", "--guests", str(guests), "--vcpus", str(vcpus),
+def options(vcpus, blk=0, guests=1, spread=False):
+    """Guests with their vCPUs on one CPU; all else is on the other. @spread:
+    each vCPU on a CPU of its own, shared with a busy thread of the host."""
+    # They boot on one CPU like the others: phases.sh spreads them then.
+    return ["--cpus", str(1 + vcpus if spread else 2), "--guests", str(guests), "--vcpus", str(vcpus),
             "--pin", "stacked", "--net", "1", "--blk", str(blk),
-            "--env", f"IRQBALANCE_S={modeset.IRQBALANCE_S}"]
+            "--env", f"IRQBALANCE_S={modeset.IRQBALANCE_S}",
+            "--env", f"SPREAD={spread:d}"]
 
 
 def clock(seconds):

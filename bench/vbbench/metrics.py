@@ -178,11 +178,11 @@ METRICS = (
 WORST = Metric("ping worst", "ping", 1.0, "ms")
 
 
-def _values(rounds):
+def values(rounds):
     return {r: s.values for r, s in rounds.items()}
 
 
-def _block(rounds):
+def block(rounds):
     rate = sum(s.per_second for s in rounds.values()) / len(rounds)
     return max(1, round(rate * collect.BLOCK_S))
 
@@ -191,8 +191,8 @@ def compare(rounds, reference, q, seed, difference=False):
     """Ratio to the same metric of another mode (or the difference), with its
     interval."""
     found = stats.bootstrap_ratio(
-        _values(rounds), _values(reference), [q],
-        (_block(rounds), _block(reference)), random.Random(seed),
+        values(rounds), values(reference), [q],
+        (block(rounds), block(reference)), random.Random(seed),
         difference=difference)
     name = "difference" if difference else "ratio"
     return dict(zip((name, "low", "high"), found[q]))

@@ -7,29 +7,32 @@ import dataclasses
 class Mode:
     """host: vbalance_host is loaded in the emulated host, with host_params.
     guest: what runs in the guest: none, irqbalance or module, with the
-    module's parameters. hogs: are the vCPUs kept busy?"""
+    module's parameters. hogs: are the vCPUs kept busy? rivals: and do busy
+    threads of the host share their CPUs, where the scenario has them?"""
     host: bool = False
     guest: str = "none"
     params: str = ""
     hogs: bool = True
     host_params: str = ""
+    rivals: bool = True
 
 
 MODES = {
-    "idle": Mode(hogs=False),
+    "idle": Mode(hogs=False, rivals=False),
+    "alone": Mode(rivals=False),
     "stock": Mode(),
     "irqbalance": Mode(guest="irqbalance"),
     "paper": Mode(True, "module", "remap=affinity policy=paper"),
     "cost": Mode(True, "module", "remap=affinity policy=cost"),
     "host-only": Mode(True),
-    "guest-only": Mode(False, "module", "remap=borrow source=steal"),
-    "remap-only": Mode(True, "module", "remap=redirect",
-                       host_params="boost=0"),
-    "full": Mode(True, "module", "remap=redirect"),
+    # These two have no parameters: they are what a user gets.
+    "guest-only": Mode(False, "module"),
+    "remap-only": Mode(True, "module", host_params="boost=0"),
+    "full": Mode(True, "module"),
 }
 # The others are for scenarios of their own: the demo has six minutes, and the
 # bench's table 100 columns.
-DEFAULT_MODES = tuple(m for m in MODES if m not in ("host-only",
+DEFAULT_MODES = tuple(m for m in MODES if m not in ("alone", "host-only",
                                                     "remap-only"))
 
 # How often irqbalance looks, its -t. Its default of 10 s would not let it act
@@ -52,10 +55,11 @@ def with_params(text):
 
 def modes_file(modes, names, hogs):
     """What the scripts need to know of each mode, one line each:
-    NAME HOST-MODULE(0|1[,PARAM]...) BUSY-THREADS
+    NAME HOST-MODULE(0|1[,PARAM]...) RIVALS(0|1) BUSY-THREADS
     GUEST(none|irqbalance|module) PARAMS"""
     def host(mode):
         return ",".join([f"{mode.host:d}", *mode.host_params.split()])
     return "".join(
-        f"{n} {host(modes[n])} {hogs if modes[n].hogs else 0} "
+        f"{n} {host(modes[n])} {modes[n].rivals:d} "
+        f"{hogs if modes[n].hogs else 0} "
         f"{modes[n].guest} {modes[n].params}".rstrip() + "\n" for n in names)

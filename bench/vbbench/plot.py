@@ -11,11 +11,11 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-COLOURS = {"idle": "#6b7280", "stock": "#b91c1c", "irqbalance": "#c2710c",
+COLOURS = {"idle": "#6b7280", "alone": "#6b7280", "stock": "#b91c1c", "irqbalance": "#c2710c",
            "paper": "#6d28d9", "cost": "#0f6ab4", "guest-only": "#db2777",
            "host-only": "#0f766e", "remap-only": "#b45309",
            "full": "#15803d"}
-TITLES = {"idle": "idle guest", "stock": "stock KVM",
+TITLES = {"idle": "idle guest", "alone": "CPUs not shared", "stock": "stock KVM",
           "irqbalance": "irqbalance", "paper": "vBalance\npolicy=paper",
           "cost": "vBalance\npolicy=cost", "guest-only": "vBalance\nguest-only",
           "host-only": "vBalance\nhost-only",
@@ -29,6 +29,15 @@ def save(figure, name):
     figure.savefig(f"{name}.svg", metadata={"Date": None})
     figure.savefig(f"{name}.png", dpi=110)
     plt.close(figure)
+
+
+def rows(ax):
+    """Figures of named rows: lines for the figures only."""
+    ax.grid(axis="x", color="#d1d5db", linewidth=0.7)
+    ax.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(axis="y", length=0)
 
 
 def load():

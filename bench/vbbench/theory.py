@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Closed form for the wait of an interrupt on a stacked vCPU.
+"""Closed forms for the wait of an interrupt whose vCPU shares its CPU.
 
 k busy vCPUs take turns on one CPU with slice S. An interrupt for one fixed
 vCPU arrives at a random time: with probability 1/k its vCPU has the CPU and
 the wait is zero, otherwise the wait is uniform between 0 and (k - 1) S.
+
+Ideal steering: n vCPUs on n such CPUs, whose rotations are independent. An
+interrupt goes to a vCPU that has its CPU, or else to the one that gets its own
+first: the least of n uniform waits.
 """
 
 
@@ -17,6 +21,10 @@ def max_wait(k, s):
 
 def quantile_wait(k, s, q):
     return max(0.0, (k - 1) * s * (1 - (1 - q) * k / (k - 1)))
+
+
+def steered_mean_wait(n, k, s):
+    return ((k - 1) / k) ** n * (k - 1) * s / (n + 1)
 
 
 def cdf_wait(k, s, w):
