@@ -5,9 +5,10 @@
 irqs=/sys/kernel/debug/vbalance/guest/irqs
 [ -r "$irqs" ] || exit 0
 while read -r irq _name _kind _vector affinity _rest; do
-	if [ "$irq" = "$2" ] && [ "$affinity" != managed ]; then
-		echo "ban=true"
-		exit 0
-	fi
+	[ "$irq" = "$2" ] || continue
+	case $affinity in
+	free | restricted) echo "ban=true" ;;
+	esac
+	exit 0
 done < "$irqs"
 exit 0
