@@ -84,10 +84,16 @@ struct vbg_cpu {
 	u64 hard_ns, soft_ns;		/* totals */
 	u64 look_ns;			/* our own, in interrupts */
 	u64 served_ns;			/* handlers that we called */
-	u64 begin, begin_stolen;	/* of the present interrupt */
+	u64 begin;			/* of the present interrupt */
 	u64 hard_count, soft_count;
 	struct vb_decay load;		/* hard + soft, ns, short window */
 	struct vb_decay load_long;	/* the same, long window */
+	/*
+	 * Of ours, from its entry to its exit: RCU's grace periods do not end
+	 * meanwhile, so what was looked up stays. The entry's probe comes first
+	 * and goes last: no exit finds what another entry has left.
+	 */
+	struct vbg_irq *now_irq;
 	unsigned int last_irq;		/* for the soft interrupts it causes */
 	u32 critical;			/* VB_CRITICAL_*, with interrupts off */
 	u32 io_softirqs;		/* to be run before it is over */
@@ -338,7 +344,7 @@ bool vbg_irq_mask_changed(struct vbg_irq *i);
 
 /* ---- decisions (vbg_decide.c) ---- */
 
-void vbg_look(struct vbg_cpu *c, int cpu);
+void vbg_look(struct vbg_cpu *c, int cpu, u64 now);
 void vbg_decide_slow(void);
 extern const char * const vbg_reason_names[VBG_NR_REASONS];
 

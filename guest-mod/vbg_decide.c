@@ -116,6 +116,18 @@ static bool vbg_judged(const struct vbg_irq *i, int holder, u64 now)
 	       READ_ONCE(i->judged_episode) == vbg_cpu_episode(holder);
 }
 
+/*
+ * The same without a look at its descriptor, which costs more than all else:
+ * by what the kernel said when it configured the vector. Where it says nothing
+ * (no redirection), a foreign move is seen at the next evaluation.
+ */
+static bool vbg_is_judged(const struct vbg_irq *i, u64 now)
+{
+	int holder = READ_ONCE(i->where);
+
+	return holder >= 0 && vbg_judged(i, holder, now);
+}
+
 static struct vbg_decision vbg_decide(struct vbg_irq *i, int holder, int me,
 				      u64 now, const struct vbg_group *g)
 {
@@ -233,7 +245,7 @@ static bool vbg_look_each(struct vbg_cpu *c, const struct vbg_table *t, int me,
 		n = c->look_from + k;
 		if (n >= t->nr)
 			n -= t->nr;
-		if (t->irqs[n]->fixed)
+		if (t->irqs[n]->fixed || vbg_is_judged(t->irqs[n], now))
 			continue;
 		g = (struct vbg_group) {};
 		vbg_group_add(&g, t->irqs[n], now);
@@ -249,14 +261,14 @@ static bool vbg_look_each(struct vbg_cpu *c, const struct vbg_table *t, int me,
  * vbg_look() - read the states and decide for each interrupt
  * @c: what we know of this CPU
  * @me: this CPU, which is running, that much is sure
+ * @now: local_clock()
  *
  * Context: hard interrupt. Moves one interrupt at most (MMIO exits) when a
  * policy says so.
  */
-void vbg_look(struct vbg_cpu *c, int me)
+void vbg_look(struct vbg_cpu *c, int me, u64 now)
 {
 	const struct vbg_table *t = rcu_dereference_sched(vbg_table);
-	u64 now = local_clock();
 	bool moved;
 
 	if (now < c->next_look)

@@ -163,35 +163,29 @@ void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns, bool work)
 		vb_decay_add(&i->arrivals, VB_DECAY_SHORT, now, 1);
 }
 
-/* Hard interrupt context, at the start of an interrupt. */
-static void vbg_on_interrupt(struct vbg_cpu *c, int cpu, u64 now)
-{
-	u64 ns, served = c->served_ns;
+/* ---- tracepoints; none of them fires where preemption is possible ---- */
 
+/* Hard interrupts do not nest: one start for all kinds. */
+static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
+{
+	u64 ns, stolen, end, served = c->served_ns;
+
+	c->begin = now;
 	vbg_page_check_self(cpu);
 	vbg_note_absence(c, cpu, now);
 	vbg_task_look(c, cpu, now);
 	vbg_redirect_look(c, cpu, now);
 	vbg_borrow_look(c, cpu, now);
-	vbg_look(c, cpu);
+	/* Handlers take their time. */
+	vbg_look(c, cpu, c->served_ns == served ? now : local_clock());
+	end = local_clock();
+	stolen = vbg_stolen_ns(cpu);
 	/* Our own time, moves included, is nobody's interrupt load. */
-	ns = vbg_busy_ns(now, local_clock(), c->stolen_seen,
-			 vbg_stolen_ns(cpu));
+	ns = vbg_busy_ns(now, end, c->stolen_seen, stolen);
 	served = c->served_ns - served;
 	c->look_ns += ns > served ? ns - served : 0;
-}
-
-/* ---- tracepoints; none of them fires where preemption is possible ---- */
-
-/* Hard interrupts do not nest: one start for both kinds. */
-static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
-{
-	c->begin = now;
-	c->begin_stolen = vbg_stolen_ns(cpu);
-	vbg_on_interrupt(c, cpu, now);
-	/* After the decision: a move is not the handler's time. */
-	c->hard_stolen = vbg_stolen_ns(cpu);
-	c->hard_since = local_clock();
+	c->hard_stolen = stolen;
+	c->hard_since = end;
 }
 
 static u64 vbg_hard_end(struct vbg_cpu *c, int cpu, u64 now)
@@ -217,6 +211,7 @@ static void vbg_irq_entry(void *data, int irq, struct irqaction *action)
 	struct vbg_irq *i = vbg_irq_find(irq);
 
 	vbg_stat_inc(VBG_S_DEVICE_IRQS);
+	c->now_irq = i;
 	if (i) {
 		vb_decay_add(&i->arrivals, VB_DECAY_SHORT, now, 1);
 		i->handled++;
@@ -233,13 +228,15 @@ static void vbg_irq_entry(void *data, int irq, struct irqaction *action)
 static void vbg_irq_exit(void *data, int irq, struct irqaction *action,
 			 int ret)
 {
+	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 	u64 now = local_clock();
-	u64 ns = vbg_hard_end(this_cpu_ptr(&vbg_cpus), smp_processor_id(), now);
-	struct vbg_irq *i = vbg_irq_find(irq);
+	u64 ns = vbg_hard_end(c, smp_processor_id(), now);
+	struct vbg_irq *i = c->now_irq;
 
+	c->now_irq = NULL;
 	if (i) {
 		i->hard_ns += ns;
-		this_cpu_ptr(&vbg_cpus)->last_hard_ns = ns;
+		c->last_hard_ns = ns;
 		vbg_add_load(&i->load, &i->load_long, now, ns);
 	}
 }
@@ -314,7 +311,7 @@ static void vbg_timer_exit(void *data, int vector)
 	u64 now = local_clock();
 
 	vbg_hard_end(c, cpu, now);
-	vbg_borrow_timer_exit(vbg_busy_ns(c->begin, now, c->begin_stolen,
+	vbg_borrow_timer_exit(vbg_busy_ns(c->begin, now, c->stolen_seen,
 					  vbg_stolen_ns(cpu)));
 }
 
