@@ -16,6 +16,11 @@ kind_served() {
 	g 0 'cols $GUEST/irqs kind served stolen' |
 		awk -v kind="$1" '$1 == kind && $2 + $3 > 0 { n++ } END { exit !n }'
 }
+kind_borrowed() {
+	more 3
+	g 0 'cols $GUEST/irqs kind borrowed' |
+		awk -v kind="$1" '$1 == kind && $2 > 0 { n++ } END { exit !n }'
+}
 # What the column `redirect` says, of all of them.
 states() { g 0 'cols $GUEST/irqs redirect' | sort -u; }
 states_are() { [ "$(states)" = "$1" ]; }
@@ -35,6 +40,12 @@ both_borrowed() {
 	check "$name: a timer bounds their wait" await 120 armed
 }
 armed() { more 3; [ "$(gstat timer_armed)" -gt 0 ]; }
+# What a guest without a host module would get of these rings.
+or_borrowed() {
+	check "$name: or borrowed" remap borrow
+	check "$name: network interrupts are borrowed" await 120 borrowed_by 'virtio[0-9]*-input'
+	check "$name: block interrupts are borrowed" await 120 borrowed_by 'virtio[0-9]*-req'
+}
 goes_on_alone() {
 	check "$name: all goes on" more 8
 	equal "$name: nothing was redirected" "$(host_count diverted) $(host_count posted)" "0 0"
@@ -54,15 +65,28 @@ both_redirected
 before=$(gstat timer_armed)
 check "packed rings: all goes on" more 8
 equal "packed rings: without the timer" "$(gstat timer_armed)" "$before"
+or_borrowed
 at_rest
 remap none
 check "remap=none: listed as off" await 20 states_are off
+end
+
+# Their flag, in an area of the driver's own, says on or off only.
+export VHOST=off
+begin "packed, no event index" -global virtio-blk-device.packed=on -global virtio-net-device.packed=on \
+	-global virtio-blk-device.event_idx=off -global virtio-net-device.event_idx=off
+unset VHOST
+equal "packed, no event index: that is what there is" "$(feature 29) $(feature 34)" "0 1"
+both_redirected
+or_borrowed
+at_rest
 end
 
 # ---- no event index: the driver's flag tells whether it is to be interrupted ----
 begin "no event index" -global virtio-blk-device.event_idx=off -global virtio-net-device.event_idx=off
 equal "no event index: that is what there is" "$(feature 29) $(feature 34)" "0 0"
 both_redirected
+or_borrowed
 at_rest
 end
 
@@ -81,6 +105,9 @@ equal "xAPIC: every interrupt of a queue has a key, with its kind of destination
 echo "# xAPIC: $keys"
 check "shared vector: network interrupts are redirected" await 120 kind_served net
 check "shared vector: block interrupts are redirected" await 120 kind_served blk
+check "shared vector: or borrowed" remap borrow
+check "shared vector: network interrupts are borrowed" await 120 kind_borrowed net
+check "shared vector: block interrupts are borrowed" await 120 kind_borrowed blk
 at_rest
 end
 
