@@ -62,7 +62,7 @@ check "and registers an area of its own" await 60 source_is 0 page
 device=$(guest 0 'cat /sys/block/vda/dev' </dev/null)
 guest 0 "sleep 1; echo $device > /sys/power/resume" </dev/null >/dev/null 2>&1 &
 # A call that is under way when one kernel replaces the other never ends.
-restored() { timeout 10 guest 0 '[ "$(cat /tmp/marker 2>/dev/null)" = "of the image" ]' </dev/null; }
+restored() { timeout $((10 * ${SLOW:-1})) guest 0 '[ "$(cat /tmp/marker 2>/dev/null)" = "of the image" ]' </dev/null; }
 check "the image is restored" await 120 restored
 equal "the restoring kernel has said good-bye" "$(vm unregistered)" 1
 check "the image's kernel registers again" await 60 back
