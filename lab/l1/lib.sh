@@ -91,7 +91,7 @@ guest_start() {
 		set -- "$@" -blockdev "driver=file,node-name=blk$lab_d,filename=$lab_file" \
 			-device "virtio-blk-pci,id=disk$lab_d,drive=blk$lab_d,num-queues=$BLK_QUEUES,serial=blk$lab_d"
 	done
-	rm -f "$LAB_RUN/pid-$lab_g" "$LAB_RUN/qmp-$lab_g"
+	rm -f "$LAB_RUN/pid-$lab_g" "$LAB_RUN/qmp-$lab_g" "$LAB_RUN/up-$lab_g"
 	# It boots where its vCPUs will run, wherever its starter is pinned: the
 	# emulator is not reliable where more than one CPU runs guests. Its
 	# console is a port, not a file: that reaches lab/lab even if this
@@ -126,11 +126,21 @@ guest_wait() {
 		tail -n 5 "$LAB_RUN/qemu-l2-$1.log" >&2
 		return 1
 	fi
+	: >"$LAB_RUN/up-$1"
 	guest_pin "$1"
+}
+
+# What the detectors of guest N have seen, and its log with that.
+lab_ask() {
+	[ -e "$LAB_RUN/up-$1" ] || return 0
+	timeout $((120 * SLOW)) guest "$1" 'leaks; detectors; dmesg' </dev/null \
+		>>"$LAB_OUT/l2-$1.dmesg" 2>/dev/null ||
+		echo "<3>lab: guest $1 was not asked what its detectors saw" >/dev/kmsg
 }
 
 # What would be lost with it.
 lab_save() {
+	[ "$SLOW" = 1 ] || lab_ask "$1"
 	[ "$COVERAGE" = 1 ] || return 0
 	lab_dir=$LAB_OUT/gcov/l2-$1-$(cut -d ' ' -f 1 /proc/uptime)
 	timeout $((60 * SLOW)) guest "$1" 'coverage /tmp/gcov' </dev/null >/dev/null 2>&1 &&

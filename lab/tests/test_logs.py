@@ -46,6 +46,8 @@ class BadLines(unittest.TestCase):
                 "watchdog: BUG: soft lockup - CPU#0 stuck for 22s!",
                 "BUG: KASAN: use-after-free in f+0x0/0x1",
                 "UBSAN: shift-out-of-bounds in f.c:1:2",
+                "lab: detector lockdep is off: debug_locks: 0",
+                "lab: guest 0 was not asked what its detectors saw",
                 "unchecked MSR access error: RDMSR from 0x1",
                 "BUG: scheduling while atomic: swapper/0/0/0x2",
                 "BUG: sleeping function called from invalid context at f.c:1",

@@ -31,6 +31,7 @@ BAD = [
     # sanitizers and debugging aids
     r"\bKASAN: ", r"\bKCSAN: ", r"\bKMSAN: ", r"\bKFENCE: ", r"\bUBSAN: ",
     r"kmemleak: \d+ new suspected", r"ODEBUG: ", r"refcount_t: ",
+    r"\blab: (?:detector \w+ is off|guest \d+ was not asked)",
     r"list_(?:add|del) corruption", r"Poison overwritten",
     r"scheduling while atomic", r"sleeping function called from invalid",
     r"unchecked MSR access", r"unregister_netdevice: waiting",

@@ -115,7 +115,7 @@ def _common(archive: Archive, payload: Payload, modules: dict[str, Path],
     for name, path in payload.programs.items():
         archive.file(f"lab/bin/{name}", path, mode=0o755)
     archive.link("lab/bin/guest", "agent")
-    for name in ("leaks", "coverage"):
+    for name in ("leaks", "detectors", "coverage"):
         archive.file(f"lab/bin/{name}", paths.LAB / "common" / name,
                      mode=0o755)
     archive.folder("lab/selftests")
