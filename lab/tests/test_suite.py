@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
+import contextlib
+import io
 import json
 import re
 import tempfile
@@ -6,7 +8,7 @@ import unittest
 from pathlib import Path
 
 import labpath  # noqa: F401
-from vblab import kernels, logs, machine, session, suite
+from vblab import cli, kernels, logs, machine, session, suite
 from vblab.suite import Boot, Test
 from vblab.util import LabError
 
@@ -67,6 +69,28 @@ class Boots(unittest.TestCase):
         self.assertGreater(slow, 1)
         self.assertIn(f"timeout {9 * slow} ./a.sh", suite.driver(b))
         self.assertIn("timeout 9 ./a.sh", suite.driver(BOOT))
+
+
+class Detectors(unittest.TestCase):
+    """A kernel of the lab's own takes too long to build for `make test`."""
+
+    def listed(self, *words):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            o = cli.parser().parse_args(["test", "--list", *words])
+            self.assertEqual(o.func(o), 0)
+        return suite.DETECTORS in out.getvalue().splitlines()
+
+    def test_only_with_a_debug_kernel(self):
+        self.assertFalse(self.listed())
+        self.assertFalse(self.listed("--host-kernel", "6.1"))
+        for name in set(kernels.names()) - set(kernels.packaged()):
+            for level in ("host", "guest"):
+                self.assertTrue(self.listed(f"--{level}-kernel", name))
+
+    def test_by_name(self):
+        self.assertFalse(self.listed("--host-kernel", "debug",
+                                     "--filter", "^smoke$"))
 
 
 class Results(unittest.TestCase):

@@ -120,6 +120,31 @@ def _make_modules(kernel: Kernel, repo: Path, files: list[Path],
     _trim("modules-*")
 
 
+def outside(kernel: Kernel, folder: Path) -> Path:
+    """A module that is no product, from a folder with one source and a
+    Kbuild. What it is built with is what ours are."""
+    files = list(source_files(["."], folder))
+    key = Hasher(kernel.root.content, kernel.release).files(folder, files)
+    target = paths.builds() / f"outside-{key.short()}.ko"
+    with locked(paths.lock("build")), temp_dir(paths.tmp(), "build-") as work:
+        if target.exists():
+            target.touch()
+            return target
+        tree, log = work / TREE, work / "log"
+        copy_sources(folder, files, tree)
+        status = kernel.root.chroot(
+            ["make", "-C", f"/lib/modules/{kernel.release}/build",
+             f"M=/{WORK_IN_ROOT}/{TREE}", "modules"], log, work=work)
+        if status:
+            raise LabError(f"building {folder.name} for {kernel.release} "
+                           f"failed:\n{tail(log, 40)}")
+        (made,) = tree.glob("*.ko")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made.rename(target)
+    _trim("outside-*")
+    return target
+
+
 def _without_noise(text: str) -> str:
     return "\n".join(l for l in text.splitlines()
                      if "Entering directory" not in l

@@ -28,8 +28,10 @@ TESTS = paths.REPO / "selftests/lab-tests.json"
 MAKE = {"unit": "selftests/unit", "model": "selftests/model"}
 PYTHON = ["lab/tests", "bench/tests", "check/tests", "lab/boots",
           "lab/packages"]
+# Those that try a debug kernel, and only where there is one.
+DETECTORS = "lab/detectors"
 # What takes minutes, and about one CPU: side by side as boots are, before them.
-SLOW = ("model", "lab/boots", "lab/packages")
+SLOW = ("model", "lab/boots", "lab/packages", DETECTORS)
 # Of one selftest in a machine; an entry's "test_timeout" overrides it.
 TEST_TIMEOUT = 120
 # What busybox's and coreutils' `timeout` exit with then.
@@ -351,11 +353,13 @@ class _Beside(threading.Thread):
         return self._results
 
 
-def _python_tests(folder: str, work: Path) -> list[Result]:
+def _python_tests(folder: str, work: Path,
+                  env: dict[str, str] | None = None) -> list[Result]:
     log = work / f"{folder.replace('/', '-')}.log"
     status = run_logged([sys.executable, "-BP",
                          str(paths.LAB / "vblab/pyktap.py"),
-                         str(paths.REPO / folder)], log, cwd=paths.REPO)
+                         str(paths.REPO / folder)], log,
+                        dict(os.environ, **(env or {})), cwd=paths.REPO)
     text = log.read_text(errors="replace")
     results = ktap.judge(folder, text, status)
     if any(r.state == FAILED for r in results):
@@ -383,6 +387,8 @@ def run(o: argparse.Namespace) -> int:
     python = [f for f in PYTHON
               if (paths.REPO / f).is_dir() and pattern.search(f)
               and not others]
+    if pattern.search(DETECTORS) and set(used) - set(kernels.packaged()):
+        python.append(DETECTORS)
     if o.list:
         for name in make + python:
             print(name)
@@ -403,7 +409,10 @@ def run(o: argparse.Namespace) -> int:
             make_tests = functools.partial(_make_tests,
                                            long=o.long or bool(o.filter))
             # These first: what is beside makes the package root meanwhile.
-            plain = {**{name: _python_tests for name in python},
+            python_tests = functools.partial(_python_tests, env={
+                "DETECTORS_HOST": o.host_kernel,
+                "DETECTORS_GUEST": o.guest_kernel})
+            plain = {**{name: python_tests for name in python},
                      **{name: make_tests for name in make}}
             side = jobs(o.jobs)
             places = threading.Semaphore(side)
