@@ -158,7 +158,7 @@ static const char *vbg_fixed_name(const struct vbg_irq *i)
 	switch (i->fixed) {
 	case VBG_FIXED_MANAGED: return "managed";
 	case VBG_FIXED_CHIP: return "fixed";
-	default: return i->restricted ? "restricted" : "free";
+	default: return READ_ONCE(i->restricted) ? "restricted" : "free";
 	}
 }
 
@@ -190,7 +190,7 @@ static int irqs_show(struct seq_file *m, void *unused)
 		seq_printf(m, "%u %s %s %s %s %d %d %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s %d %llu %llu %llu %llu %llu\n",
 			   i->irq, i->name, i->kind,
 			   i->shared ? "shared" : "queue", vbg_fixed_name(i),
-			   where, i->home,
+			   where, READ_ONCE(i->home),
 			   div_u64(vb_decay_read(&i->load, VB_DECAY_SHORT,
 						 now), 1000),
 			   READ_ONCE(i->handled),
@@ -201,8 +201,8 @@ static int irqs_show(struct seq_file *m, void *unused)
 			   READ_ONCE(i->count[VBG_C_CONTENDED]),
 			   READ_ONCE(i->count[VBG_C_FAILED]),
 			   READ_ONCE(i->count[VBG_C_FOREIGN]),
-			   div_u64(i->last_cost, 1000),
-			   vbg_reason_names[i->last_reason],
+			   div_u64(READ_ONCE(i->last_cost), 1000),
+			   vbg_reason_names[READ_ONCE(i->last_reason)],
 			   vbg_redirect_state(i), vbg_redirect_key_cpu(i),
 			   READ_ONCE(i->served[VBG_SERVE_OWN]),
 			   READ_ONCE(i->served[VBG_SERVE_STEAL]),

@@ -59,7 +59,7 @@ static void vbg_check_foreign(struct vbg_irq *i, int where, u64 now)
 		i->backoff_until = now +
 			(u64)READ_ONCE(vbg_backoff_ms) * NSEC_PER_MSEC;
 	}
-	i->home = where;
+	WRITE_ONCE(i->home, where);
 	i->cpu = where;
 }
 
@@ -100,7 +100,7 @@ static bool vbg_apply(struct vbg_irq *i, int holder,
 
 static void vbg_record(struct vbg_irq *i, enum vbg_reason reason)
 {
-	i->last_reason = reason;
+	WRITE_ONCE(i->last_reason, reason);
 	i->decisions[reason]++;
 	vbg_stat_inc(VBG_S_DECISIONS);
 }
@@ -305,7 +305,7 @@ static void vbg_refresh_mask(struct vbg_irq *i, u64 now)
 	 * way home would lead out of the mask.
 	 */
 	if (i->restricted && !cpumask_test_cpu(i->home, i->mask))
-		i->home = i->cpu;
+		WRITE_ONCE(i->home, i->cpu);
 	i->backoff_until = now + (u64)READ_ONCE(vbg_backoff_ms) * NSEC_PER_MSEC;
 	trace_vb_guest_foreign(i->irq, i->cpu, vbg_irq_where(i, NULL),
 			       i->restricted);

@@ -165,7 +165,7 @@ bool vbg_irq_mask_changed(struct vbg_irq *i)
 	if (desc->action && desc->action->dev_id == i->dev_id &&
 	    !irqd_is_setaffinity_pending(d) && !cpumask_equal(mask, i->mask)) {
 		cpumask_copy(i->mask, mask);
-		i->restricted = !vbg_mask_is_free(desc, mask);
+		WRITE_ONCE(i->restricted, !vbg_mask_is_free(desc, mask));
 		changed = true;
 	}
 	raw_spin_unlock(&desc->lock);

@@ -237,7 +237,7 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 	default:
 		i->count[VBG_C_FAILED]++;
 	}
-	i->last_cost = *cost_ns;
+	WRITE_ONCE(i->last_cost, *cost_ns);
 	trace_vb_guest_move(i->irq, from, target, *cost_ns, err);
 	return err;
 }
