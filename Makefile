@@ -133,7 +133,7 @@ test-long: python
 	lab/lab test --long --env SOAK_SECONDS=600 --env LONG=1
 
 test-matrix: python
-	lab/lab matrix
+	lab/lab matrix --env LONG=1
 
 # On kernels of the lab's own (lab/debug). One level at a time: a debug kernel
 # under a debug kernel is too slow to boot.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 import unittest
+from unittest import mock
 
 import labpath  # noqa: F401
-from vblab import kernels, matrix, suite
+from vblab import cli, kernels, matrix, suite
 from vblab.ktap import FAILED, PASSED, SKIPPED, Result
 from vblab.matrix import Pair
 from vblab.suite import Boot, Test
@@ -41,6 +42,19 @@ class Pairs(unittest.TestCase):
         self.assertEqual(boot.name, "old/new b")
         self.assertEqual(boot.args[-4:], ["--host-kernel", "old",
                                           "--guest-kernel", "new"])
+
+    def test_all_boots_get_the_environment(self):
+        o = cli.parser().parse_args(["matrix", "--env", "LONG=1", "--env",
+                                     "A=b", "--filter", "host alone"])
+        with mock.patch.object(kernels, "get"), \
+                mock.patch.object(suite, "run_boots") as run_boots, \
+                mock.patch.object(suite, "report",
+                                  lambda work, tally, last: work(None)):
+            matrix.run(o)
+        boots = run_boots.call_args[0][0]
+        self.assertGreater(len(boots), 1)
+        for b in boots:
+            self.assertEqual(b.args[-4:], ["--env", "LONG=1", "--env", "A=b"])
 
 
 class Table(unittest.TestCase):

@@ -127,6 +127,7 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--filter", metavar="RE", default="",
                    help="only those whose \"HOST/GUEST BOOT\" matches")
     c.add_argument("--list", action="store_true", help="only list them")
+    options.add_env_option(c, "environment of the boots' tests")
     _add_jobs(c)
     c.set_defaults(func=_matrix)
     return p

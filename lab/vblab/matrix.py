@@ -85,6 +85,7 @@ def run(o: argparse.Namespace) -> int:
              if any(pattern.search(f"{p.name} {b}") for b in p.boots)]
     chosen = [on_pair(boots[b], p) for p in pairs for b in p.boots
               if pattern.search(f"{p.name} {b}")]
+    chosen = suite.with_env(chosen, o.env)
     if o.list:
         for b in chosen:
             print(b.name)

@@ -136,6 +136,11 @@ def _has_part(boot: Boot, host: str, guest: str) -> bool:
     return host != stock or boot.args[:2] != ["--guests", "0"]
 
 
+def with_env(boots: list[Boot], env: list[tuple[str, str]]) -> list[Boot]:
+    words = [w for name, value in env for w in ("--env", f"{name}={value}")]
+    return [replace(b, args=b.args + words) for b in boots]
+
+
 def on_kernels(boots: list[Boot], host: str, guest: str) -> list[Boot]:
     """Those that these kernels can run, and have a part in."""
     return [replace(b, slow=kernels.slowness(host, guest),
@@ -378,7 +383,7 @@ def run(o: argparse.Namespace) -> int:
                 if b.long and not o.long and not o.filter]
     boots = [b for b in boots if b.name not in left_out]
     used = o.host_kernel, o.guest_kernel
-    boots = on_kernels(boots, *used)
+    boots = with_env(on_kernels(boots, *used), o.env)
     # Of other kernels only the boots can tell anything.
     others = used != (kernels.default(),) * 2
     make = [name for name, folder in MAKE.items()
@@ -399,8 +404,6 @@ def run(o: argparse.Namespace) -> int:
 
     for b in boots:
         b.args += ["--coverage"] * o.coverage
-        b.args += [word for name, value in o.env
-                   for word in ("--env", f"{name}={value}")]
     tally = Tally()
 
     def work(out: Path) -> None:
