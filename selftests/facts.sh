@@ -41,12 +41,6 @@ said() {	# WHAT
 	equal "$1: the log says so, and nothing else" "$(cat "$KTAP_TMP/said")" "$1"
 }
 
-# Features that are off; vhost_net and BTF are there.
-off() {
-	grep -v "(not with this kernel's" $HOST/features |
-		sed -n 's/^\([a-z_]*\) off.*/\1/p' | xargs
-}
-
 host_refuses() {	# OLD NEW WHAT
 	if host_with "$1" "$2"; then
 		rmmod vbalance_host
@@ -62,13 +56,13 @@ host_does_without() {	# OLD NEW WHAT FEATURE
 	host_with "$1" "$2"
 	ok $? "$3 differs: loaded"
 	said "$3"
-	equal "$3 differs: $4 is off, and nothing else" "$(off)" "$4"
+	equal "$3 differs: $4 is off, and nothing else" "$(host_off)" "$4"
 	check "$3 differs: $4 says why" grep -q "^$4 off ($3: error -8)" $HOST/features
 	rmmod vbalance_host
 }
 
 load vbalance_host
-equal "nothing is off when nothing differs" "$(off)" ""
+equal "nothing is off when nothing differs" "$(host_off)" ""
 unload vbalance_host
 host_refuses kvm_vcpu.stat.generic.blocking kvm_vcpu.stat.generic.blockinG \
 	kvm_vcpu.stat.generic.blockinG
@@ -91,17 +85,13 @@ guest_with() {	# OLD NEW
 		</dev/null > "$KTAP_TMP/insmod" 2>&1
 }
 
-guest_off() {
-	g 0 "sed -n 's/^\([a-z_]*\) off.*/\1/p' \$GUEST/features" | xargs
-}
-
 guest_does_without() {	# OLD NEW WHAT FEATURES
 	guest_with "$1" "$2"
 	ok $? "guest: $3 differs: loaded"
 	check "guest: $3 differs: the log says so" \
 		guest 0 "dmesg | grep -q 'vbalance_guest: built for another kernel: $3 is '"
 	await 60 source_is 0 page
-	equal "guest: $3 differs: what is off" "$(guest_off)" "$4"
+	equal "guest: $3 differs: what is off" "$(guest_off 0)" "$4"
 	guest_module 0 unload
 }
 
@@ -109,7 +99,7 @@ load vbalance_host
 # With redirection there is no borrowing.
 guest_module 0 load
 await 60 source_is 0 page
-equal "guest: all is on" "$(guest_off)" borrow
+equal "guest: all is on" "$(guest_off 0)" borrow
 guest_module 0 unload
 ! guest_with irq_desc.irqs_unhandled irq_desc.irqs_unhandleD
 ok $? "guest: irq_desc.irqs_unhandleD differs: refused"

@@ -118,8 +118,10 @@ in_lab() {
 	[ -r /lab/config ]
 }
 
-# Path of one of our modules: built in this tree, in the lab, or installed.
+# Path of one of our modules: built in this tree, in the lab, or installed; with
+# VARIANT the one that the lab has built in that way.
 module_path() {	# NAME
+	[ -z "${VARIANT-}" ] || { echo "/lab/$VARIANT/$1.ko"; return; }
 	for ktap_f in "$KTAP_DIR/../host-mod/$1.ko" \
 			"$KTAP_DIR/../guest-mod/$1.ko" "/lab/$1.ko"; do
 		[ -e "$ktap_f" ] && { echo "$ktap_f"; return; }

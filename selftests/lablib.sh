@@ -85,13 +85,38 @@ guest_log_clean() {	# N
 	equal "nothing bad in guest $1's log" "$(cat "$KTAP_TMP/bad")" ""
 }
 
-# guest_module N load [PARAM...], guest_module N unload: as calmly() does
+# need_variant NAME: modules that the lab has built in another way as well
+need_variant() {
+	[ -e "/lab/$1/vbalance_host.ko" ] ||
+		skip_all "the lab has no modules for it (--variant $1)"
+	unload vbalance_host
+}
+# The same, and from now on it is these that are loaded.
+use_variant() {	# NAME
+	need_variant "$1"
+	# shellcheck disable=SC2034 # for module_path
+	VARIANT=$1
+	GUEST_VARIANT=$1
+}
+
+# Features that are off; vhost_net and BTF are there.
+host_off() {
+	grep -v "(not with this kernel's" "$HOST/features" |
+		sed -n 's/^\([a-z_]*\) off.*/\1/p' | xargs
+}
+
+guest_off() {	# N
+	g "$1" "sed -n 's/^\([a-z_]*\) off.*/\1/p' \$GUEST/features" | xargs
+}
+
+# guest_module N load [PARAM...], guest_module N unload: as calmly() does; with
+# GUEST_VARIANT the one that the lab has built in that way
 guest_module() {
 	lab_n=$1
 	case $2 in
 	load)
 		shift 2
-		lab_do="insmod /lab/vbalance_guest.ko $*"
+		lab_do="insmod /lab/${GUEST_VARIANT:+$GUEST_VARIANT/}vbalance_guest.ko $*"
 		;;
 	unload)
 		lab_do="rmmod vbalance_guest"

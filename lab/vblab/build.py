@@ -7,13 +7,14 @@ folder, what comes out is cached by the content of what went in.
 
 from __future__ import annotations
 
+import argparse
 import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterable, Iterator
 
-from . import paths
+from . import kernels, paths
 from .kernels import Kernel
 from .root import WORK_IN_ROOT, PackageRoot
 from .util import Hasher, LabError, locked, say, tail, temp_dir
@@ -55,17 +56,19 @@ class Products:
 
 
 def modules(kernel: Kernel, keep_going: bool = False,
-            coverage: bool = False,
-            repo: Path = paths.REPO) -> dict[str, Path]:
+            coverage: bool = False, repo: Path = paths.REPO,
+            variant: str | None = None) -> dict[str, Path]:
     """Our modules for that kernel; empty while there are none to build.
 
     With `coverage` they count which of their lines run (CONFIG_GCOV_KERNEL),
     and the tree that they were built in stays beside them.
+    @variant: of kernels.json, for tests.
     """
     if not any((repo / m).parent.is_dir() for m in MODULES):
         return {}
     files = list(source_files(MODULE_SOURCES, repo))
     words = kernel.module_words + ["GCOV_PROFILE=y"] * coverage
+    words += [w for w in kernels.variant(variant) if w not in words]
     key = Hasher(kernel.root.content, kernel.release, *words)
     key.files(repo, files)
     target = paths.builds() / f"modules-{key.short()}"
@@ -82,6 +85,21 @@ def modules(kernel: Kernel, keep_going: bool = False,
                 return {}
     target.touch()
     return {p.name: p for p in sorted(target.glob("*.ko"))}
+
+
+def add_variants(o: argparse.Namespace) -> None:
+    """What --variant asks for, as further files of each level (--add-l1,
+    --add-l2)."""
+    for name in o.variant:
+        for kernel, added in ((o.host_kernel, o.add_l1),
+                              (o.guest_kernel, o.add_l2)):
+            found = kernels.get(kernel)
+            # Counters of other modules could not be added up.
+            same = set(kernels.variant(name)) <= set(found.module_words)
+            built = modules(found, o.keep_going, o.coverage and same,
+                            variant=name)
+            added += [(path, f"/lab/{name}/{file}")
+                      for file, path in built.items()]
 
 
 def copy_sources(repo: Path, files: Iterable[Path], tree: Path) -> None:

@@ -13,10 +13,12 @@ from .util import Interrupted, LabError
 
 
 def _run(o: argparse.Namespace) -> int:
+    build.add_variants(o)
     return session.run(o)
 
 
 def _shell(o: argparse.Namespace) -> int:
+    build.add_variants(o)
     return session.shell(o)
 
 

@@ -35,6 +35,11 @@ def default() -> str:
     return data()["default"]
 
 
+def variant(name: str | None) -> list[str]:
+    """Words for make, when our modules are built in that way."""
+    return data()["variants"][name] if name else []
+
+
 def slowness(*used: str) -> int:
     """Time limits are to be so many times longer with these kernels."""
     return max(data()["kernels"].get(n, {}).get("slow", 1) for n in used)

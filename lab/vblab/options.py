@@ -135,6 +135,10 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                        f"{where}, in /lab/bin: {', '.join(toolsroot.PROGRAMS)}; "
                        "separated by commas")
     add_env_option(g, "environment of the scripts")
+    g.add_argument("--variant", action="append", default=[],
+                   choices=list(kernels.data()["variants"]),
+                   help="also our modules as kernels.json says under this "
+                        "name, in /lab/NAME")
     g.add_argument("--coverage", action="store_true",
                    help="modules of ours that count which of their lines "
                         "run; the counters come back in gcov/ (kernels with "
