@@ -5,31 +5,87 @@ from pathlib import Path
 
 import labpath  # noqa: F401
 from vblab import coverage
-
-GCOVR = {"files": [{"file": "a/b.c", "lines": [
-    {"line_number": 1, "count": 3, "gcovr/noncode": False},
-    {"line_number": 2, "count": 0, "gcovr/noncode": False},
-    {"line_number": 3, "count": 0, "gcovr/noncode": True}]}]}
+from vblab.util import LabError
 
 
-class Coverage(unittest.TestCase):
+def gcovr(*counts):
+    """@counts: of line 1, 2, ...; None: no code."""
+    return {"files": [{"file": "a/b.c", "lines": [
+        {"line_number": n, "count": c or 0, "gcovr/noncode": c is None}
+        for n, c in enumerate(counts, 1)]}]}
+
+
+class Uncovered(unittest.TestCase):
+    def lines(self, counts, *source):
+        return coverage.uncovered(gcovr(*counts), {"a/b.c": list(source)})
+
     def test_lines_that_never_ran(self):
-        source = {"a/b.c": ["one();", "\ttwo();", "three();"]}
-        self.assertEqual(coverage.uncovered(GCOVR, source), ["a/b.c:2: two();"])
+        self.assertEqual(self.lines((3, 0, None), "one();", "\ttwo();", "three();"),
+                         ["  a/b.c:2: two();"])
 
-    def test_one_set_for_each_kernel_that_ran(self):
-        with tempfile.TemporaryDirectory() as folder:
-            out, work = Path(folder) / "out", Path(folder) / "work"
-            for who in ("00-a/gcov/l1", "00-a/gcov/l2-0-9.3", "01-b/gcov/l1"):
-                base = out / who / "mnt/work/tree/host-mod"
-                base.mkdir(parents=True)
-                (base / "x.gcda").write_text(who)
-            (out / "02-c/gcov/l1").mkdir(parents=True)
-            self.assertEqual(coverage.collect(out, work), 3)
-            self.assertEqual(
-                sorted(p.read_text() for p in work.glob(
-                    "sets/*/host-mod/x.gcda")),
-                ["00-a/gcov/l1", "00-a/gcov/l2-0-9.3", "01-b/gcov/l1"])
+    def test_error_paths(self):
+        for line in ("goto err_free;", "return -ENOMEM;", "return -VB_EFAULT;",
+                     "err = -EINVAL;", 'pr_warn("no");', "return NULL;",
+                     "err_free:"):
+            with self.subTest(line):
+                self.assertEqual(self.lines((1, 0), "if (x)", line),
+                                 [f"E a/b.c:2: {line}"])
+        for line in ("return 0;", "goto again;", "x = -1;", "n++;"):
+            with self.subTest(line):
+                self.assertEqual(self.lines((1, 0), "if (x)", line),
+                                 [f"  a/b.c:2: {line}"])
+
+    def test_what_belongs_to_an_error_path(self):
+        # Up to the next line that ran, whatever is no code between.
+        self.assertEqual(self.lines(
+            (0, None, 0, 1, 0), "undo();", "", "return -EIO;", "ran();", "f();"),
+            ["E a/b.c:1: undo();", "E a/b.c:3: return -EIO;",
+             "  a/b.c:5: f();"])
+
+    def test_a_line_of_several_functions_ran_if_it_did_in_one(self):
+        data = gcovr(0)
+        data["files"][0]["lines"] += gcovr(2)["files"][0]["lines"]
+        self.assertEqual(coverage.uncovered(data, {"a/b.c": ["f();"]}), [])
+
+
+class Collect(unittest.TestCase):
+    def setUp(self):
+        context = tempfile.TemporaryDirectory()
+        self.out = Path(context.name) / "out"
+        self.work = Path(context.name) / "work"
+        self.addCleanup(context.cleanup)
+        self.put(self.work / "tree/host-mod/x.gcno", "oncg", "new!")
+
+    @staticmethod
+    def put(path, magic, stamp, rest=""):
+        path.parent.mkdir(parents=True)
+        path.write_text(f"{magic}V4.1{stamp}{rest}")
+
+    def put_counters(self, who, stamp="new!"):
+        self.put(self.out / who / "mnt/work/tree/host-mod/x.gcda",
+                 "adcg", stamp, who)
+
+    def test_one_set_for_each_machine_that_ran(self):
+        found = ("00-a/gcov/l1", "00-a/gcov/l2-0-9.3", "01-b/gcov/l1")
+        for who in found:
+            self.put_counters(who)
+        (self.out / "02-c/gcov/l1").mkdir(parents=True)
+        self.assertEqual(coverage.collect(self.out, self.work), 3)
+        self.assertEqual(
+            sorted(p.read_text()[12:] for p in self.work.glob(
+                "sets/*/host-mod/x.gcda")), list(found))
+
+    def test_counters_of_another_build_are_an_error(self):
+        self.put_counters("00-a/gcov/l1")
+        self.put_counters("01-b/gcov/l1", "old!")
+        with self.assertRaisesRegex(LabError, "01-b.*another build"):
+            coverage.collect(self.out, self.work)
+
+    def test_counters_of_nothing_are_an_error(self):
+        self.put_counters("00-a/gcov/l1")
+        (self.work / "tree/host-mod/x.gcno").unlink()
+        with self.assertRaisesRegex(LabError, "another build"):
+            coverage.collect(self.out, self.work)
 
 
 if __name__ == "__main__":

@@ -122,6 +122,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_env_option(c, "environment of the boots' tests")
     c.add_argument("--coverage", action="store_true",
                    help="which lines of the modules ran, by file")
+    c.add_argument("--coverage-total", type=Path, metavar="FILE",
+                   help="with what earlier runs have put there, and for later "
+                        "ones")
     _add_jobs(c)
     c.set_defaults(func=_test)
 

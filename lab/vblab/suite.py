@@ -434,7 +434,8 @@ def run(o: argparse.Namespace) -> int:
                 tally.add(thread.results())
         if o.coverage:
             built = [k for k in used if k not in kernels.packaged()]
-            coverage.report(kernels.get((built or used)[0]), out)
+            coverage.report(kernels.get((built or used)[0]), out,
+                            o.coverage_total)
 
     def last_words() -> None:
         if left_out:
