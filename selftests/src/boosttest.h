@@ -152,7 +152,9 @@ static inline void send_msi(__u32 address, __u32 data)
 	struct kvm_msi msi = { .address_lo = 0xfee00000U | address,
 			       .data = data | 0x41 };
 
-	vm_must(ioctl(m.vm, KVM_SIGNAL_MSI, &msi), "KVM_SIGNAL_MSI");
+	/* EPERM: nobody takes it, as our APICs are off; seen on 6.1. */
+	if (ioctl(m.vm, KVM_SIGNAL_MSI, &msi) < 0 && errno != EPERM)
+		vm_must(-1, "KVM_SIGNAL_MSI");
 }
 
 static inline void send(int i)

@@ -157,28 +157,46 @@ static int by_itself(const struct change *c)
 
 /* ---- the two threads ---- */
 
-static void *sleep_fn(void *unused)
+static const struct attr fair = { .policy = SCHED_OTHER };
+static sem_t model_go, model_done;
+
+/*
+ * It leaves other policies by itself, awake: SCHED_DEADLINE keeps the
+ * bandwidth of a thread that is taken from it asleep (switched_from_dl()).
+ */
+static void *model_fn(void *unused)
 {
 	vm_pin(there);
 	model = gettid();
-	for (;;)
-		pause();
+	for (;;) {
+		while (sem_wait(&model_go))
+			;
+		vm_must(set_attr(0, fair), "sched_setattr");
+		sem_post(&model_done);
+	}
 	return unused;
+}
+
+static void model_fair(void)
+{
+	sem_post(&model_go);
+	while (sem_wait(&model_done))
+		;
 }
 
 /* Both threads are this, with a slack of their own. */
 static struct attributes both(struct attr a)
 {
 	pid_t t[2] = { tid, model };
-	struct attr fair = { .policy = SCHED_OTHER };
 	struct attributes x;
 	cpu_set_t set;
 	int i;
 
 	CPU_ZERO(&set);
 	CPU_SET(there, &set);
+	vm_must(set_attr(tid, fair), "sched_setattr");
+	model_fair();
 	for (i = 0; i < 2; i++) {
-		vm_must(set_attr(t[i], fair), "sched_setattr");
 		set_slack(t[i], SLACK);
 		vm_must(set_attr(t[i], a), "sched_setattr");
 		vm_must(sched_setaffinity(t[i], sizeof(set), &set),
@@ -457,7 +475,7 @@ static void changes(void)
 
 int main(void)
 {
-	pthread_t sleeper;
+	pthread_t model_thread;
 	struct sigaction sa = { .sa_handler = on_own_change };
 
 	other_process();
@@ -469,7 +487,9 @@ int main(void)
 	set_parameter("holder_us", "0");
 	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
 	guest[0].critical = VB_CRITICAL_SAID;
-	pthread_create(&sleeper, NULL, sleep_fn, NULL);
+	sem_init(&model_go, 0, 0);
+	sem_init(&model_done, 0, 0);
+	pthread_create(&model_thread, NULL, model_fn, NULL);
 	report(AWAIT(model), "the model is there");
 	tid = start(0);
 	kinds();

@@ -4,8 +4,9 @@
  * values mean nothing between cgroups. Prints KTAP. Needs /dev/kvm,
  * vbalance_host, root, two CPUs and cgroup v2.
  *
- * The vCPU is in a cgroup of the least weight, the hog in one of the greatest:
- * what the vCPU gets of the CPU it has from boosts.
+ * The vCPU is in one cgroup, the hog in another one: first alike, but for a
+ * quota; then the vCPU's has the least weight, the hog's the greatest, and what
+ * the vCPU gets of the CPU it has from boosts.
  */
 #define _GNU_SOURCE
 #include <sys/mount.h>
@@ -36,7 +37,7 @@ static int put(const char *file, const char *fmt, long value)
 }
 
 /* Threads of one process can be in several cgroups if these are "threaded". */
-static int group_new(const char *name, long weight)
+static int group_new(const char *name)
 {
 	char path[128];
 
@@ -44,10 +45,7 @@ static int group_new(const char *name, long weight)
 	if (mkdir(path, 0755))
 		return 0;
 	snprintf(path, sizeof(path), "%s/cgroup.type", name);
-	if (!put(path, "threaded", 0))
-		return 0;
-	snprintf(path, sizeof(path), "%s/cpu.weight", name);
-	return put(path, "%ld", weight);
+	return put(path, "threaded", 0);
 }
 
 static void groups_end(void)
@@ -73,7 +71,7 @@ static int groups_new(void)
 	}
 	if (put("cgroup.procs", "%ld", getpid()) &&
 	    put("cgroup.subtree_control", "+cpu", 0) &&
-	    group_new(VCPU, 1) && group_new(HOG, 10000))
+	    group_new(VCPU) && group_new(HOG))
 		return 1;
 	groups_end();
 	return 0;
@@ -111,10 +109,7 @@ static void quota(pid_t tid)
 	long boosted, vcpu, n;
 	__u64 t;
 
-	report(put(VCPU "/cpu.weight", "%ld", 100) &&
-	       put(HOG "/cpu.weight", "%ld", 100) &&
-	       put(VCPU "/cpu.max", "%ld " PERIOD, QUOTA * 200),
-	       "a quota");
+	report(put(VCPU "/cpu.max", "%ld " PERIOD, QUOTA * 200), "a quota");
 	report(vcpu_percent(tid, 0) <= QUOTA + 2, "a quota: it limits");
 	defaults();
 	n = begun();
@@ -172,8 +167,13 @@ int main(void)
 	report(put(VCPU "/cgroup.threads", "%ld", tid) &&
 	       put(HOG "/cgroup.threads", "%ld", hog.tid),
 	       "each in a cgroup of its own");
-	generous("2000");
+	/* First: what ran with a weight of 1 waits long for its next turn. */
+	quota(tid);
+	report(becomes(tid, &before), "a quota: the thread is as it was");
 
+	report(put(VCPU "/cpu.weight", "%ld", 1) &&
+	       put(HOG "/cpu.weight", "%ld", 10000), "weights");
+	generous("2000");
 	report(vcpu_percent(tid, 0) < 5, "without boosts: weights count");
 	n = begun();
 	report(vcpu_percent(tid, 1) >= 15, "boosted: weights do not");
@@ -182,8 +182,6 @@ int main(void)
 	report(is_in(tid, VCPU) && is_in(hog.tid, HOG),
 	       "each is in its cgroup still");
 	report(vcpu_percent(tid, 0) < 5, "afterwards: weights count");
-	quota(tid);
-	report(becomes(tid, &before), "the thread is as it was once more");
 
 	hog_stop();
 	defaults();
