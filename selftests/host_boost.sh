@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Boosts of the vCPUs of VMs of our own (src/kvm_boost*.c): who is boosted and
-# how it ends, what is left of a thread's attributes, what a lying guest gains;
-# with each kind of hook; while vbalance_host comes and goes; with observe=1.
+# how it ends; what is left of a thread's attributes, what lying
+# guests gain; with each kind of hook; while vbalance_host comes and goes; with
+# observe=1.
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
 # shellcheck source=selftests/stormlib.sh
@@ -10,7 +11,8 @@
 need_root
 need_module vbalance_host
 [ -e /dev/kvm ] || skip_all "no /dev/kvm"
-for p in kvm_boost kvm_boost_attr kvm_boost_cgroup kvm_boost_fair kvm_hold; do
+for p in kvm_boost kvm_boost_attr kvm_boost_cgroup kvm_boost_fair \
+		kvm_boost_liars kvm_boost_repay kvm_hold; do
 	command -v "$p" >/dev/null || skip_all "$p is not built"
 done
 unload vbalance_host
@@ -38,8 +40,10 @@ done
 check "load" load vbalance_host
 embed "attributes" kvm_boost_attr
 embed "cgroups" kvm_boost_cgroup
+embed "paid back" kvm_boost_repay
 if [ "${LONG-}" ]; then
 	embed "fairness" kvm_boost_fair
+	embed "liars" kvm_boost_liars
 else
 	skip "fairness" "takes long: make test-long"
 fi

@@ -53,6 +53,26 @@ static inline long ended(void)
 		count("ended_bound") + count("ended_gone");
 }
 
+/* Of the VM of another process, whatever its number; -1: it has none. */
+static inline long count_of(pid_t pid, const char *name)
+{
+	DIR *d = opendir(HOST);
+	struct dirent *e;
+	char path[512];
+	long n = -1;
+	int p;
+
+	while (d && (e = readdir(d))) {
+		if (sscanf(e->d_name, "%d-", &p) != 1 || p != pid)
+			continue;
+		snprintf(path, sizeof(path), HOST "/%s/boost", e->d_name);
+		n = value_of(path, name);
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
 /* Nothing is under way, nor comes any more. Nobody may be critical. */
 static inline int at_rest(void)
 {
@@ -80,6 +100,14 @@ static inline void print_counts(void)
 	printf("\n");
 	if (f)
 		fclose(f);
+}
+
+static inline void percent(const char *parameter, int value)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", value);
+	set_parameter(parameter, text);
 }
 
 /* Room for one boost after the other. */
@@ -336,14 +364,14 @@ static inline int becomes(pid_t tid, const struct attributes *want)
 	return 0;
 }
 
-/* CPU time of a thread of ours, ns. */
+/* CPU time of a thread, ns. */
 static inline long cpu_ns(pid_t tid)
 {
 	char path[64];
 	long ns = -1;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", tid);
 	f = fopen(path, "r");
 	if (!f || fscanf(f, "%ld", &ns) != 1)
 		vm_must(-1, path);

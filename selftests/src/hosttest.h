@@ -138,6 +138,20 @@ static inline long vm_preempted(const struct minivm *m, int slot)
 	return vm_state(m, slot, state);
 }
 
+static inline int feature_is_on(const char *name)
+{
+	FILE *f = fopen(HOST "/features", "r");
+	char line[256], feature[32], on[8];
+	int found = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		found |= sscanf(line, "%31s %7s", feature, on) == 2 &&
+			!strcmp(feature, name) && !strcmp(on, "on");
+	if (f)
+		fclose(f);
+	return found;
+}
+
 static inline void set_parameter(const char *name, const char *value)
 {
 	char path[128];

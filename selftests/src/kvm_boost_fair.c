@@ -38,14 +38,6 @@ static int least_of(const struct lie *l)
 	return least < l->cpu_share ? least : l->cpu_share;
 }
 
-static void percent(const char *parameter, int value)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", value);
-	set_parameter(parameter, text);
-}
-
 /* For LIE_SECONDS. */
 static void claim(const struct lie *l)
 {
@@ -66,7 +58,7 @@ static void claim(const struct lie *l)
  */
 static void lie(struct lie l)
 {
-	long ns, hog_ns, vcpu_ns, no, hog_percent, repaid;
+	long ns, hog_ns, vcpu_ns, no, hog_percent, repaid, lost;
 	int least = least_of(&l);
 	char text[128], what[80];
 	pid_t tid = start(0);
@@ -99,6 +91,8 @@ static void lie(struct lie l)
 	ns = count("boosted_ns") - ns;
 	t = now_ns() - t;
 	hog_percent = hog_ns * 100 / (hog_ns + vcpu_ns);
+	/* Half of what was not paid back, of 100. */
+	lost = (ns - repaid) * 50 / (hog_ns + vcpu_ns);
 	printf("# boosted for %ld of %llu us, longest %ld us, paid back %ld us; vCPU %ld us, hog %ld us: %ld %%\n",
 	       ns / 1000, t / 1000, count("longest_ns") / 1000, repaid / 1000,
 	       vcpu_ns / 1000, hog_ns / 1000, hog_percent);
@@ -108,10 +102,13 @@ static void lie(struct lie l)
 		report(count(l.refused) > no, text);
 	}
 	snprintf(text, sizeof(text), "%s: %s is paid back", what,
-		 l.repay && least ? "what was taken" : "nothing");
-	/* All but the last boost, and the one before is paid by the first. */
-	report(l.repay && least ? repaid > ns / 2 && repaid <= ns +
-				  count("longest_ns") : !repaid, text);
+		 l.repay && least ? "no more than was taken" : "nothing");
+	/*
+	 * How much less depends on how late they end: see kvm_boost_repay.c.
+	 * The first one pays for one before.
+	 */
+	report(l.repay && least ? repaid <= ns + count("longest_ns") : !repaid,
+	       text);
 	/*
 	 * The last boost may begin with the last token, and the worker may be
 	 * late: this is what the longest one tells.
@@ -122,30 +119,15 @@ static void lie(struct lie l)
 				VB_BOOST_BURST_NS + count("longest_ns") :
 		       !ns, text);
 	snprintf(text, sizeof(text), "%s: the neighbour keeps its share", what);
-	report(hog_percent >= 50 - (l.repay ? 0 : least) - MARGIN, text);
+	report(hog_percent >= 50 - lost - MARGIN, text);
 	/* Or it would not be boosts that are measured. */
 	if (l.refused) {
 		snprintf(text, sizeof(text), "%s: and gets no more", what);
-		report(hog_percent <= 50 - (l.repay ? 0 : least / 2) + MARGIN,
-		       text);
+		report(hog_percent <= 50 - lost + MARGIN, text);
 	}
 	hog_stop();
 	report(!vm_join(&thread[0]), "the vCPU ends well");
 	defaults();
-}
-
-static int feature_is_on(const char *name)
-{
-	FILE *f = fopen(HOST "/features", "r");
-	char line[256], feature[32], on[8];
-	int found = 0;
-
-	while (f && fgets(line, sizeof(line), f))
-		found |= sscanf(line, "%31s %7s", feature, on) == 2 &&
-			!strcmp(feature, name) && !strcmp(on, "on");
-	if (f)
-		fclose(f);
-	return found;
 }
 
 /* ---- many ---- */
@@ -263,26 +245,6 @@ static void victim(void)
 		pause();
 }
 
-/* value of "hint" of a VM of another process, whatever its number. */
-static long hints_of(pid_t pid)
-{
-	DIR *d = opendir(HOST);
-	struct dirent *e;
-	char path[512];
-	long n = -1;
-	int p;
-
-	while (d && (e = readdir(d))) {
-		if (sscanf(e->d_name, "%d-", &p) != 1 || p != pid)
-			continue;
-		snprintf(path, sizeof(path), HOST "/%s/boost", e->d_name);
-		n = value_of(path, "hint");
-	}
-	if (d)
-		closedir(d);
-	return n;
-}
-
 static void processes_go(void)
 {
 	int i, good = 1;
@@ -294,10 +256,10 @@ static void processes_go(void)
 		pid = vm_must(fork(), "fork");
 		if (!pid)
 			victim();
-		good = AWAIT(hints_of(pid) > i % 3);
+		good = AWAIT(count_of(pid, "hint") > i % 3);
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
-		good = good && AWAIT(hints_of(pid) == -1);
+		good = good && AWAIT(count_of(pid, "hint") == -1);
 	}
 	report(good, "processes are killed while they are boosted");
 	defaults();

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Two lying VMs and a busy neighbour on one CPU: what the two gain is no more
+ * than the buckets allow, of each VM and of the CPU. Prints KTAP. Needs
+ * /dev/kvm, vbalance_host, root and two CPUs.
+ *
+ * The second VM is another process's.
+ */
+#define _GNU_SOURCE
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "boosttest.h"
+
+#define LIE_SECONDS	5
+/* Of 100 for a tick here and there, and for who else needs the CPU. */
+#define MARGIN		5
+
+/* What the other process tells, and is told. */
+static struct {
+	volatile pid_t tid;	/* of its vCPU */
+	volatile int lies, quit;
+} *other;
+
+static pid_t other_pid;
+
+static void other_process(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	vm_set_up();
+	if (vm_register(&m, VM_AREA, COOKIE))
+		_exit(1);
+	guest[0].critical = VB_CRITICAL_SAID;
+	other->tid = start(0);
+	while (!other->quit) {
+		guest[0].critical = other->lies ? CRITICAL : VB_CRITICAL_SAID;
+		usleep(1000);
+	}
+	_exit(vm_join(&thread[0]));
+}
+
+static int other_start(void)
+{
+	other = mmap(NULL, sizeof(*other), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (other == MAP_FAILED)
+		vm_must(-1, "mmap");
+	fflush(stdout);
+	other_pid = vm_must(fork(), "fork");
+	if (!other_pid)
+		other_process();
+	return AWAIT(other->tid);
+}
+
+static int other_end(void)
+{
+	int status;
+
+	other->quit = 1;
+	return waitpid(other_pid, &status, 0) == other_pid && !status;
+}
+
+static int other_at_rest(void)
+{
+	return count_of(other_pid, "hint") ==
+		count_of(other_pid, "ended_bound") +
+		count_of(other_pid, "ended_off_cpu");
+}
+
+/* ---- what both have, or one ---- */
+
+struct gain {
+	long ns[2];		/* of boosts */
+	long no[2];		/* refused */
+	long vcpu_ns[2], hog_ns;
+	__u64 t;
+};
+
+static struct gain gain_now(const char *refused)
+{
+	return (struct gain){
+		.ns = { count("boosted_ns"),
+			count_of(other_pid, "boosted_ns") },
+		.no = { count(refused), count_of(other_pid, refused) },
+		.vcpu_ns = { cpu_ns(thread[0].tid), cpu_ns(other->tid) },
+		.hog_ns = cpu_ns(hog.tid),
+		.t = now_ns(),
+	};
+}
+
+static struct gain gain_since(struct gain was, const char *refused)
+{
+	struct gain g = gain_now(refused);
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		g.ns[i] -= was.ns[i];
+		g.no[i] -= was.no[i];
+		g.vcpu_ns[i] -= was.vcpu_ns[i];
+	}
+	g.hog_ns -= was.hog_ns;
+	g.t -= was.t;
+	return g;
+}
+
+static long longest(int i)
+{
+	return i ? count_of(other_pid, "longest_ns") : count("longest_ns");
+}
+
+/* The last boost may begin with the last token, and the worker may be late. */
+static int within(long ns, __u64 t, int share, long last)
+{
+	return ns <= (long)(t / 100) * share + VB_BOOST_BURST_NS + last;
+}
+
+struct limits {
+	int share, vcpu_share, cpu_share;	/* percent */
+	const char *refused;			/* grows, for both */
+};
+
+static void lie(struct limits l)
+{
+	int least = l.share < l.vcpu_share ? l.share : l.vcpu_share;
+	long all, hog_percent, lost;
+	char what[80], text[128];
+	struct gain g;
+
+	defaults();
+	/* They may lie for as long as they have tokens. */
+	set_parameter("boost_row", "100");
+	set_parameter("boost_repay", "0");
+	percent("boost_share", l.share);
+	percent("boost_vcpu_share", l.vcpu_share);
+	percent("boost_cpu_share", l.cpu_share);
+	snprintf(what, sizeof(what), "two liars, %d, %d and %d %%", l.share,
+		 l.vcpu_share, l.cpu_share);
+	hog_start(HOG_FAIR);
+
+	g = gain_now(l.refused);
+	guest[0].critical = CRITICAL;
+	other->lies = 1;
+	sleep(LIE_SECONDS);
+	guest[0].critical = VB_CRITICAL_SAID;
+	other->lies = 0;
+	snprintf(text, sizeof(text), "%s: at rest", what);
+	report(AWAIT(other_at_rest()) && at_rest(), text);
+	g = gain_since(g, l.refused);
+	all = g.vcpu_ns[0] + g.vcpu_ns[1] + g.hog_ns;
+	hog_percent = g.hog_ns * 100 / all;
+	/* A third of what was boosted, of 100. */
+	lost = (g.ns[0] + g.ns[1]) * 100 / 3 / all;
+	printf("# boosted for %ld and %ld of %llu us, longest %ld and %ld us; vCPUs %ld and %ld us, hog %ld us: %ld %%\n",
+	       g.ns[0] / 1000, g.ns[1] / 1000, g.t / 1000, longest(0) / 1000,
+	       longest(1) / 1000, g.vcpu_ns[0] / 1000, g.vcpu_ns[1] / 1000,
+	       g.hog_ns / 1000, hog_percent);
+
+	snprintf(text, sizeof(text), "%s: both are boosted", what);
+	report(g.ns[0] > 0 && g.ns[1] > 0, text);
+	snprintf(text, sizeof(text), "%s: %s grows for both", what, l.refused);
+	report(g.no[0] > 0 && g.no[1] > 0, text);
+	snprintf(text, sizeof(text), "%s: each within its share", what);
+	report(within(g.ns[0], g.t, least, longest(0)) &&
+	       within(g.ns[1], g.t, least, longest(1)), text);
+	/* Of both one may have begun. */
+	snprintf(text, sizeof(text), "%s: both within the CPU's", what);
+	report(within(g.ns[0] + g.ns[1], g.t, l.cpu_share,
+		      longest(0) + longest(1)), text);
+	/* By counted CPU time, whatever the module says about boosts. */
+	snprintf(text, sizeof(text), "%s: the neighbour keeps its share", what);
+	report(hog_percent >= 33 - lost - MARGIN &&
+	       hog_percent <= 33 - lost + MARGIN, text);
+	hog_stop();
+	defaults();
+}
+
+int main(void)
+{
+	begin();
+	if (!vm_two_cpus(&here, &there)) {
+		printf("1..0 # SKIP needs two CPUs\n");
+		return 4;
+	}
+	defaults();
+	report(other_start(), "another VM");
+	vm_set_up();
+	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
+	guest[0].critical = VB_CRITICAL_SAID;
+	start(0);
+	lie((struct limits){ 5, 50, 50, "no_vm_tokens" });
+	lie((struct limits){ 50, 5, 50, "no_vcpu_tokens" });
+	lie((struct limits){ 50, 50, 10, "no_cpu_tokens" });
+	/* As many as there are: the CPU's is what counts. */
+	lie((struct limits){ 20, 20, 20, "no_cpu_tokens" });
+	report(!vm_join(&thread[0]), "the vCPU ends well");
+	report(other_end(), "the other one too");
+	vm_destroy(&m);
+	report(all_unpinned(), "nothing pinned at the end");
+	return end();
+}
