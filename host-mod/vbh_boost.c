@@ -265,7 +265,7 @@ static void vbh_boost_free(struct vbh_vcpu *v)
 	/* Behind this it belongs to whoever wants the next one. */
 	smp_store_release(&b->state, VBH_BOOST_IDLE);
 	smp_mb();	/* who was refused until now is seen below */
-	if (!READ_ONCE(vm->unlinked))
+	if (!READ_ONCE(vm->unlinked) && !kthread_should_stop())
 		vbh_boost_missed(v);
 	/* Behind this @vm and @v may go. */
 	if (atomic_dec_and_test(&vm->nr_boosts))
@@ -482,7 +482,10 @@ int vbh_boost_init(void)
 	return 0;
 }
 
-/* After the hooks, and after the last VM has gone. Context: process. */
+/*
+ * After the hooks, before the VMs: those wait for boosts that only the worker
+ * ends. Context: process.
+ */
 void vbh_boost_exit(void)
 {
 	irq_work_sync(&vbh_boost_irq_work);

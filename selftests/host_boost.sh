@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Boosts of the vCPUs of VMs of our own (src/kvm_boost*.c): who is boosted and
-# how it ends; what is left of a thread's attributes, what lying
+# how it ends, also late; what is left of a thread's attributes, what lying
 # guests gain; with each kind of hook; while vbalance_host comes and goes; with
 # observe=1.
 # shellcheck source=selftests/ktap.sh
@@ -12,7 +12,7 @@ need_root
 need_module vbalance_host
 [ -e /dev/kvm ] || skip_all "no /dev/kvm"
 for p in kvm_boost kvm_boost_attr kvm_boost_cgroup kvm_boost_fair \
-		kvm_boost_liars kvm_boost_repay kvm_hold; do
+		kvm_boost_late kvm_boost_liars kvm_boost_repay kvm_hold; do
 	command -v "$p" >/dev/null || skip_all "$p is not built"
 done
 unload vbalance_host
@@ -40,6 +40,7 @@ done
 check "load" load vbalance_host
 embed "attributes" kvm_boost_attr
 embed "cgroups" kvm_boost_cgroup
+embed "late" kvm_boost_late
 embed "paid back" kvm_boost_repay
 if [ "${LONG-}" ]; then
 	embed "fairness" kvm_boost_fair

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Boosts that cannot be ended in time, as something more important has the
+ * worker's CPU: such a one counts as late, and as long as it was; and it ends
+ * as soon as it can. Prints KTAP. Needs /dev/kvm, vbalance_host, root and two
+ * CPUs.
+ *
+ * The worker is kept off until the vCPU has had a certain CPU time: nothing
+ * here depends on how fast anything is.
+ */
+#define _GNU_SOURCE
+#include "boosttest.h"
+
+#define TRIES		200
+#define BOOST_US	"20000"
+#define BOOST_NS	20000000L
+#define WORKER		"vbalance_boost"
+
+static pid_t tid;
+
+/* 0: there is none. */
+static pid_t worker(void)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	pid_t found = 0;
+
+	while (d && !found && (e = readdir(d))) {
+		char path[512], name[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%s/comm", e->d_name);
+		f = atoi(e->d_name) ? fopen(path, "r") : NULL;
+		if (!f)
+			continue;
+		if (fscanf(f, "%31s", name) == 1 && !strcmp(name, WORKER))
+			found = atoi(e->d_name);
+		fclose(f);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* Above the worker, on the only CPU that it may use. */
+static void keep_off(int on)
+{
+	struct sched_param p = { .sched_priority = on ? 99 : 0 };
+
+	vm_must(sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &p),
+		"sched_setscheduler");
+}
+
+static int is_fifo(void)
+{
+	return attributes_of(tid).a.policy == SCHED_FIFO;
+}
+
+/* A boost is on, and the worker can do nothing about it. */
+static int catch_boost(void)
+{
+	guest[0].critical = CRITICAL;
+	CATCH(host[0].boosted);
+	keep_off(1);
+	guest[0].critical = VB_CRITICAL_SAID;
+	if (host[0].boosted && is_fifo())
+		return 1;
+	keep_off(0);
+	at_rest();
+	return 0;
+}
+
+struct held {
+	long late, ended, longest;	/* before the end */
+	long whole;			/* CPU time, begins before the boost */
+	long kept;			/* CPU time while the worker was kept */
+};
+
+/* @command: what the vCPU does meanwhile; 0: nothing. */
+static int hold(struct held *h, __u64 command, const char *counter)
+{
+	int i, caught = 0, taken = 1;
+	long from, enough;
+
+	for (i = 0; i < TRIES && !caught; i++) {
+		h->whole = cpu_ns(tid);
+		caught = catch_boost();
+	}
+	if (!caught)
+		return 0;
+	h->late = count("late_ends");
+	h->longest = count("longest_ns");
+	h->ended = count(counter);
+	if (command) {
+		vm_command(&thread[0], command);
+		taken = CATCH(!vm_box(&m, 0)->command);
+	}
+	/* Late for sure, and the longest up to now. */
+	enough = 2 * BOOST_NS + h->longest;
+	from = cpu_ns(tid);
+	CATCH(cpu_ns(tid) - from >= enough);
+	h->kept = cpu_ns(tid) - from;
+	caught = taken && host[0].boosted && is_fifo() &&
+		count("late_ends") == h->late;
+	keep_off(0);
+	return caught && h->kept >= enough;
+}
+
+static void late(__u64 command, const char *counter, const char *name)
+{
+	struct held h = { };
+	char text[96];
+	long longest;
+	int good = hold(&h, command, counter);
+
+	snprintf(text, sizeof(text), "%s: the worker is kept off", name);
+	report(good, text);
+	snprintf(text, sizeof(text), "%s: then it ends", name);
+	report(at_rest() && !is_fifo() && count(counter) == h.ended + 1, text);
+	h.whole = cpu_ns(tid) - h.whole;
+	snprintf(text, sizeof(text), "%s: a late end", name);
+	expect(count("late_ends"), h.late + 1, text);
+
+	longest = count("longest_ns");
+	printf("# longest %ld us, before %ld us; kept off for %ld us, all %ld us\n",
+	       longest / 1000, h.longest / 1000, h.kept / 1000,
+	       h.whole / 1000);
+	snprintf(text, sizeof(text), "%s: as long as it was", name);
+	report(longest >= h.kept + VB_BOOST_FEE_NS &&
+	       longest <= h.whole + VB_BOOST_FEE_NS, text);
+}
+
+static void lates(void)
+{
+	struct attributes before = attributes_of(tid);
+
+	late(0, "ended_bound", "its time is up");
+	late(VM_CMD_DONE, "ended_done", "it is done");
+	print_counts();
+	expect(begun(), ended(), "each boost has ended once");
+	report(becomes(tid, &before), "the thread is as it was");
+}
+
+int main(void)
+{
+	cpu_set_t was, one;
+	pid_t boosts;
+
+	if (!set_up())
+		return 4;
+	defaults();
+	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
+	guest[0].critical = VB_CRITICAL_SAID;
+	tid = start(0);
+	boosts = worker();
+	report(boosts, "the worker is there");
+	if (!boosts)
+		return end();
+	vm_must(sched_getaffinity(boosts, sizeof(was), &was),
+		"sched_getaffinity");
+	CPU_ZERO(&one);
+	CPU_SET(here, &one);
+	vm_must(sched_setaffinity(boosts, sizeof(one), &one),
+		"sched_setaffinity");
+	generous(BOOST_US);
+	hog_start(HOG_FAIR);
+	lates();
+	hog_stop();
+	sched_setaffinity(boosts, sizeof(was), &was);
+	defaults();
+	report(!vm_join(&thread[0]), "the vCPU ends well");
+	vm_destroy(&m);
+	report(all_unpinned(), "nothing pinned at the end");
+	return end();
+}
