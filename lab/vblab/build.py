@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterable, Iterator
@@ -28,6 +29,9 @@ MODULES = ["host-mod/vbalance_host.ko", "guest-mod/vbalance_guest.ko"]
 PROGRAM_FOLDERS = ["lab/src", "bench/src", "selftests/src"]
 CFLAGS = ["-O2", "-Wall", "-Wextra", "-static", "-pthread"]
 KEEP_BUILDS = 40
+# Nor is what another checkout has built just now thrown away: it is about to
+# be used, and waits for this one perhaps.
+KEEP_SECONDS = 3600
 # Where modules are built, and what is kept of that for coverage.
 TREE = "tree"
 
@@ -222,7 +226,10 @@ def _compile(root: PackageRoot, repo: Path, source: Path, target: Path,
 def _trim(pattern: str) -> None:
     by_age = sorted(paths.builds().glob(pattern),
                     key=lambda p: p.stat().st_mtime, reverse=True)
+    young = time.time() - KEEP_SECONDS
     for old in by_age[KEEP_BUILDS:]:
+        if old.exists() and old.stat().st_mtime >= young:
+            continue
         if old.is_dir():
             shutil.rmtree(old, ignore_errors=True)
         else:
