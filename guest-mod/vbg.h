@@ -451,6 +451,7 @@ enum vbg_stat {
 	VBG_S_LATE,		/* taken from a running vCPU after 10 ms */
 	VBG_S_STUCK,		/* overlooked for 100 ms: never */
 	VBG_S_SWEEPS,
+	VBG_S_LEAKED,		/* pages that the host did not let go of */
 	VBG_S_BOOSTS_ENDED,	/* by telling the host */
 	VBG_S_BORROWED,
 	VBG_S_TIMER_ARMED,

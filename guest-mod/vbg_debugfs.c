@@ -40,6 +40,7 @@ static const char * const vbg_stat_names[VBG_NR_STATS] = {
 	[VBG_S_LATE] = "late",
 	[VBG_S_STUCK] = "stuck",
 	[VBG_S_SWEEPS] = "sweeps",
+	[VBG_S_LEAKED] = "leaked",
 	[VBG_S_BOOSTS_ENDED] = "boosts_ended",
 	[VBG_S_BORROWED] = "borrowed",
 	[VBG_S_TIMER_ARMED] = "timer_armed",
@@ -229,6 +230,8 @@ static int features_show(struct seq_file *m, void *unused)
 	else
 		seq_printf(m, "page off (%s: error %d)\n",
 			   vbg_source == VBG_SOURCE_STEAL ? "source=steal" :
+			   vbg_page_status() == -VB_EPROTO ?
+			   "the host has another ABI version" :
 			   "host did not register us", vbg_page_status());
 	if (vbg_steal_available())
 		seq_puts(m, "steal on\n");

@@ -516,7 +516,7 @@ static struct notifier_block vbg_pci_nb = { .notifier_call = vbg_pci_event };
 
 int vbg_irqs_init(void)
 {
-	int err = vb_fault() ?:
+	int err = vb_fault("load") ?:
 		  bus_register_notifier(&pci_bus_type, &vbg_pci_nb);
 
 	if (err)

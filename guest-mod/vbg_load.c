@@ -28,6 +28,7 @@
 #include <trace/events/sched.h>
 #include <asm/trace/irq_vectors.h>
 
+#include "../common/fault.h"
 #include "../core/redirect.h"
 #include "vbg.h"
 #include "vbg_trace.h"
@@ -385,7 +386,7 @@ static void vbg_find_tp(struct tracepoint *tp, void *unused)
 	int n;
 
 	for (n = 0; n < ARRAY_SIZE(vbg_tps); n++)
-		if (!strcmp(tp->name, vbg_tps[n].name))
+		if (!strcmp(tp->name, vb_hooked(vbg_tps[n].name)))
 			vbg_tps[n].tp = tp;
 }
 

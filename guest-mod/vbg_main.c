@@ -202,7 +202,7 @@ static int __init vbg_init(void)
 		return err;
 	vbg_redirect_init();
 	vbg_borrow_init();
-	err = vb_fault() ?:
+	err = vb_fault("load") ?:
 	      cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "vbalance/guest:online",
 				vbg_cpu_online, vbg_cpu_offline);
 	if (err < 0)

@@ -31,6 +31,7 @@
 
 #include "vbg.h"
 #include "vbg_trace.h"
+#include "../common/fault.h"
 
 /*
  * Sliding mean of what a move costs: the time in which the vector is masked
@@ -145,7 +146,8 @@ static int vbg_move_locked(struct irq_desc *desc, int target)
 		irqd_clr_can_reserve(d);
 	if (chip->irq_mask)
 		chip->irq_mask(d);
-	ret = chip->irq_set_affinity(d, cpumask_of(target), false);
+	ret = vb_fault("move") ?:
+	      chip->irq_set_affinity(d, cpumask_of(target), false);
 	if (chip->irq_unmask)
 		chip->irq_unmask(d);
 	if (reserve)

@@ -14,6 +14,7 @@
 #include <linux/delay.h>
 #include <linux/io.h>
 #include <linux/jiffies.h>
+#include <linux/kmemleak.h>
 #include <linux/kprobes.h>
 #include <linux/kvm_para.h>
 #include <linux/math64.h>
@@ -279,6 +280,8 @@ static long vbg_area_release(struct vbg_area *a)
 	known = !ret;
 	if (!ret || ret == -VB_ENOENT)
 		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, VBG_WAIT_MS);
+	if (vb_fault("let_go"))
+		ret = -VB_EAGAIN;
 	/* Pairs with the host's release: its writes are over. */
 	gone = smp_load_acquire(&a->hdr->host_status) == VB_HOST_GONE;
 	if (gone || (known && ret == -VB_ENOENT))
@@ -300,6 +303,8 @@ static void vbg_area_drop(struct vbg_area *a)
 	if (ret == -VB_EAGAIN) {
 		pr_warn("host does not let go of the shared area: leaking %u pages\n",
 			a->nr_pages);
+		kmemleak_not_leak(a);
+		this_cpu_add(vbg_stats.v[VBG_S_LEAKED], a->nr_pages);
 		vbg_account_close(a, false);
 		return;
 	}
@@ -316,8 +321,12 @@ static int vbg_try_register(void)
 	ret = vbg_call(VB_OP_PROBE, 0, 0, 0);
 	if (ret < 0)
 		return ret;
-	if (ret != VB_ABI_VERSION)
+	if (ret != VB_ABI_VERSION) {
+		if (vbg_last_status != -VB_EPROTO)
+			pr_warn("the host has version %ld of the ABI, this is %d: run states from %s\n",
+				ret, VB_ABI_VERSION, vbg_state_source());
 		return -VB_EPROTO;
+	}
 	/* What the host writes would be unreadable in encrypted memory. */
 	if (cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
 		return -VB_EOPNOTSUPP;
@@ -510,10 +519,10 @@ int vbg_page_init(void)
 	int err;
 
 	vbg_next_try = jiffies;
-	err = vb_fault() ?: register_reboot_notifier(&vbg_reboot_nb);
+	err = vb_fault("load") ?: register_reboot_notifier(&vbg_reboot_nb);
 	if (err)
 		return err;
-	err = vb_fault() ?:
+	err = vb_fault("load") ?:
 	      atomic_notifier_chain_register(&panic_notifier_list,
 					     &vbg_panic_nb);
 	if (err)
@@ -529,7 +538,7 @@ err_reboot:
 /* From here on hibernation can stop and start the maintenance. */
 int vbg_page_pm_init(void)
 {
-	return vb_fault() ?: register_pm_notifier(&vbg_pm_nb);
+	return vb_fault("load") ?: register_pm_notifier(&vbg_pm_nb);
 }
 
 /* Before the maintenance is stopped for good. */

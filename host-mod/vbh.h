@@ -87,7 +87,9 @@ struct vbh_lift {
 	bool has_attr, has_nice;
 	struct sched_attr attr;
 	long nice;
-	u64 repaid;			/* at the end, ns */
+	/* At the end. */
+	u64 repaid;			/* ns */
+	bool left_normal;
 };
 
 bool vbh_lift_may(struct task_struct *p);
@@ -120,6 +122,7 @@ void vbh_lift_exit(void);
 	X(VBH_B_POLICY, "other_policy")			\
 	X(VBH_B_NOT_NEEDED, "not_needed")		\
 	X(VBH_B_USER_CHANGED, "user_changed")		\
+	X(VBH_B_LEFT_NORMAL, "left_normal")		\
 	X(VBH_B_LATE, "late_ends")			\
 	X(VBH_B_TIME_NS, "boosted_ns")			\
 	X(VBH_B_LONGEST_NS, "longest_ns")		\
@@ -252,6 +255,7 @@ extern struct vbh_feature_state vbh_features[VBH_NR_FEATURES];
 extern bool vbh_kvm_present;
 
 void vbh_feature_set(enum vbh_feature f, int err, const char *detail);
+bool vbh_can_probe(const char *symbol);
 int vbh_hooks_init(void);
 void vbh_hooks_exit(void);
 
@@ -295,6 +299,7 @@ void vbh_rings_put(struct vbh_vcpu *v);
 void vbh_rings_load(struct vbh_vcpu *v);
 unsigned int vbh_rings_known(const struct vbh_vm *vm);
 void vbh_rings_vm_gone(const struct mm_struct *mm);
+bool vbh_rings_there(void);
 int vbh_rings_add(const char **missing);
 void vbh_rings_del(void);
 

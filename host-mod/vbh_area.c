@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "../common/fault.h"
 #include "../compat/pin_page.h"
 #include "vbh.h"
 #include "vbh_trace.h"
@@ -54,7 +55,7 @@ static bool vbh_may_pin(struct page *page)
 
 static int vbh_pin_one(unsigned long hva, struct page **page)
 {
-	if (vb_pin_user_page(hva, VBH_PIN_FLAGS, page) != 1)
+	if (vb_fault("pin") || vb_pin_user_page(hva, VBH_PIN_FLAGS, page) != 1)
 		return -VB_EFAULT;
 	if (vbh_may_pin(*page))
 		return 0;
@@ -66,6 +67,8 @@ static bool vbh_mmap_lock(struct mm_struct *mm)
 {
 	int tries;
 
+	if (vb_fault("mmap_lock"))
+		return false;
 	for (tries = 0; tries < VBH_PIN_TRIES; tries++) {
 		if (mmap_read_trylock(mm))
 			return true;

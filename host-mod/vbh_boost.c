@@ -362,6 +362,8 @@ static void vbh_boost_finish(struct vbh_vcpu *v, u64 now)
 
 	if (vbh_unlift(&b->lift, vbh_boost_debt(b, now)))
 		vbh_boost_count(v, VBH_B_USER_CHANGED);
+	if (b->lift.left_normal)
+		vbh_boost_count(v, VBH_B_LEFT_NORMAL);
 	atomic64_add(b->lift.repaid, &v->vm->boosts[VBH_B_REPAID_NS]);
 	vbh_boost_tell(v, false);
 	vbh_boost_charge(v);

@@ -121,7 +121,7 @@ static int vbh_kprobe_deliver(struct kprobe *p, struct pt_regs *regs)
 }
 
 static const struct {
-	char *symbol;
+	const char *symbol;
 	ftrace_func_t ftrace;
 	kprobe_pre_handler_t kprobe;
 } vbh_h[VBH_NR_H] = {
@@ -145,7 +145,7 @@ static int vbh_ops_on, vbh_kp_on;	/* how many of them */
 
 static int vbh_ftrace_add(int i)
 {
-	char *symbol = vbh_h[i].symbol;
+	const char *symbol = vb_hooked(vbh_h[i].symbol);
 	int err;
 
 	/*
@@ -158,7 +158,7 @@ static int vbh_ftrace_add(int i)
 		.func = vbh_h[i].ftrace,
 		.flags = FTRACE_OPS_FL_PERMANENT,
 	};
-	err = ftrace_set_filter(&vbh_ops[i], symbol, strlen(symbol), 1);
+	err = ftrace_set_filter(&vbh_ops[i], (char *)symbol, strlen(symbol), 1);
 	if (err)
 		return err;
 	err = register_ftrace_function(&vbh_ops[i]);
@@ -378,6 +378,21 @@ static void vbh_deliver_add(void)
 		     "hints of guests, interrupts");
 }
 
+/* Context: process, callers serialise. */
+bool vbh_can_probe(const char *symbol)
+{
+	/* Not on the stack: without memory the kernel cannot disarm it. */
+	static struct kprobe kp;
+
+	kp = (struct kprobe){ .symbol_name = symbol };
+	if (register_kprobe(&kp))
+		return false;
+	unregister_kprobe(&kp);
+	return true;
+}
+
+static const char vbh_no_vhost[] = "vhost_net is not loaded";
+
 /* vhost_net.ko comes and goes; without it there is nothing to be known. */
 static void vbh_rings_try(void)
 {
@@ -390,13 +405,14 @@ static void vbh_rings_try(void)
 		err = vbh_rings_add(&missing);
 	vbh_feature_set(VBH_F_RINGS, err,
 			!err ? "vhost-net's, set up from now on" :
-			err == -ENOENT ? "vhost_net is not loaded" : missing);
+			err == -ENOENT && !vbh_rings_there() ?
+			vbh_no_vhost : missing);
 }
 
 /* Nothing that the log has to warn of. */
 static bool vbh_is_just_absent(int f)
 {
-	return (f == VBH_F_RINGS && vbh_features[f].err == -ENOENT) ||
+	return (f == VBH_F_RINGS && vbh_features[f].detail == vbh_no_vhost) ||
 	       (f == VBH_F_REPAY && vbh_features[f].err == -EOPNOTSUPP) ||
 	       f == VBH_F_CHECK;
 }
@@ -474,8 +490,7 @@ static void vbh_vhost_event(unsigned long event)
 		vbh_rings_try();
 	} else if (event == MODULE_STATE_GOING) {
 		vbh_rings_del();
-		vbh_feature_set(VBH_F_RINGS, -ENOENT,
-				"vhost_net is not loaded");
+		vbh_feature_set(VBH_F_RINGS, -ENOENT, vbh_no_vhost);
 	}
 }
 
@@ -500,17 +515,15 @@ static struct notifier_block vbh_module_nb = {
 	.notifier_call = vbh_module_event,
 };
 
-/* Is KVM there? A symbol that every kernel with KVM has answers it. */
+/* Is KVM there? It is if one of the functions is that are needed. */
 static bool vbh_probe_kvm(void)
 {
-	/* Not on the stack: without memory the kernel cannot disarm it. */
-	static struct kprobe kp;
+	int i;
 
-	kp = (struct kprobe){ .symbol_name = vbh_h[VBH_H_PUT].symbol };
-	if (register_kprobe(&kp))
-		return false;
-	unregister_kprobe(&kp);
-	return true;
+	for (i = 0; i < VBH_NR_NEEDED; i++)
+		if (vbh_can_probe(vbh_h[i].symbol))
+			return true;
+	return false;
 }
 
 /* The notifier is off: nobody else changes the hooks. */
@@ -532,7 +545,7 @@ int vbh_hooks_init(void)
 
 	for (f = 0; f < VBH_NR_FEATURES; f++)
 		vbh_feature_set(f, -ENXIO, "kvm is not loaded");
-	err = vb_fault() ?: register_module_notifier(&vbh_module_nb);
+	err = vb_fault("load") ?: register_module_notifier(&vbh_module_nb);
 	if (err)
 		return err;
 	/* The notifier may have been faster than we: under its lock. */

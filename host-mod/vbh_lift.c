@@ -32,6 +32,7 @@
 #include <linux/user_namespace.h>
 #include <uapi/linux/sched.h>
 
+#include "../common/fault.h"
 #include "../compat/sched_task.h"
 #include "vbh.h"
 
@@ -297,7 +298,8 @@ int vbh_lift(struct vbh_lift *l, struct task_struct *p)
 	l->slice = vb_task_slice(p);
 	l->slack = p->timer_slack_ns;
 	l->rt_timeout = p->rt.timeout;
-	err = vbh_lift_may(p) ? sched_setattr_nocheck(p, &attr) : -EPERM;
+	err = !vbh_lift_may(p) ? -EPERM :
+	      vb_fault("lift") ?: sched_setattr_nocheck(p, &attr);
 	if (err)
 		vbh_lift_unlist(l);
 	l->slack_lifted = p->timer_slack_ns;
@@ -312,7 +314,8 @@ static bool vbh_lift_is_ours(const struct task_struct *p)
 	       p->sched_reset_on_fork;
 }
 
-static void vbh_lift_put_back(const struct vbh_lift *l)
+/* Return: it is what it was. */
+static bool vbh_lift_put_back(const struct vbh_lift *l)
 {
 	struct task_struct *p = l->task;
 	struct sched_attr attr = {
@@ -323,8 +326,8 @@ static void vbh_lift_put_back(const struct vbh_lift *l)
 		.sched_runtime = l->slice,
 	};
 
-	if (!sched_setattr_nocheck(p, &attr))
-		return;
+	if (!(vb_fault("put_back") ?: sched_setattr_nocheck(p, &attr)))
+		return true;
 	/* Never leave it as it is. */
 	attr = (struct sched_attr){
 		.size = sizeof(attr),
@@ -332,6 +335,9 @@ static void vbh_lift_put_back(const struct vbh_lift *l)
 		.sched_nice = task_nice(p),
 	};
 	WARN_ON_ONCE(sched_setattr_nocheck(p, &attr));
+	pr_warn_ratelimited("thread %d cannot be put back to policy %u: SCHED_NORMAL from now on\n",
+			    task_pid_nr(p), l->policy);
+	return false;
 }
 
 /*
@@ -407,6 +413,7 @@ static bool vbh_lift_next_change(struct vbh_lift *l, bool *changed)
  * @repay: CPU time to be taken off what the scheduler owes it, ns; what was is
  *	in @l->repaid
  *
+ * Where the scheduler refuses to, it becomes SCHED_NORMAL (@l->left_normal).
  * Waits for a change by somebody else that is under way.
  * Context: the booster.
  * Return: somebody else has changed its policy.
@@ -417,9 +424,10 @@ bool vbh_unlift(struct vbh_lift *l, u64 repay)
 	bool changed = !vbh_lift_is_ours(p);
 
 	l->repaid = 0;
+	l->left_normal = false;
 	if (!changed) {
 		l->repaid = vbh_lift_repay(p, repay);
-		vbh_lift_put_back(l);
+		l->left_normal = !vbh_lift_put_back(l);
 	}
 	vbh_lift_tidy(l);
 	while (vbh_lift_next_change(l, &changed))

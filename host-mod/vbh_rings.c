@@ -35,6 +35,7 @@
 #include <linux/uaccess.h>
 #include <linux/vhost.h>
 
+#include "../common/fault.h"
 #include "../compat/hrtimer.h"
 #include "../core/rings.h"
 #include "vbh.h"
@@ -535,6 +536,15 @@ static struct kprobe vbh_release_probe;
 static struct kretprobe vbh_ioctl_probe;
 static bool vbh_rings_on;
 
+#define VBH_RELEASE	"vhost_net_release"
+#define VBH_IOCTL	"vhost_net_ioctl"
+
+/* Is vhost_net there? It is if one of the two is. Context: as below. */
+bool vbh_rings_there(void)
+{
+	return vbh_can_probe(VBH_RELEASE) || vbh_can_probe(VBH_IOCTL);
+}
+
 /**
  * vbh_rings_add() - learn where rings are from now on
  * @missing: the function that could not be probed
@@ -549,11 +559,11 @@ int vbh_rings_add(const char **missing)
 		return 0;
 	/* Cleared: a probe cannot be registered again otherwise. */
 	vbh_release_probe = (struct kprobe) {
-		.symbol_name = "vhost_net_release",
+		.symbol_name = VBH_RELEASE,
 		.pre_handler = vbh_ring_release,
 	};
 	vbh_ioctl_probe = (struct kretprobe) {
-		.kp.symbol_name = "vhost_net_ioctl",
+		.kp.symbol_name = VBH_IOCTL,
 		.entry_handler = vbh_ring_call_entry,
 		.handler = vbh_ring_call_return,
 		.data_size = sizeof(struct vbh_ring_call),

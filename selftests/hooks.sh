@@ -1,0 +1,123 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# A hook that the kernel does not have, or that must not be probed: its feature
+# is off and no other, the log and debugfs say so, and the rest works. Needs
+# modules that hook something else when they are asked to (common/fault.h).
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "$0")/ktap.sh"
+# shellcheck source=selftests/lablib.sh
+. "$KTAP_DIR/lablib.sh"
+use_variant faults
+
+MISSING=vbalance_is_not_there
+# Something that is there.
+REFUSED=$(awk 'NF == 2 { print $2; exit }' /sys/kernel/debug/kprobes/blacklist)
+check "the kernel has functions that must not be probed" [ -n "$REFUSED" ]
+
+log_from_here() {
+	host_before=$(dmesg | wc -l)
+}
+log_says() {	# REGEX
+	dmesg | tail -n +$((host_before + 1)) | grep -q "vbalance_host: $1"
+}
+
+# host_without HOOK FEATURE [PARAMETER]
+host_without() {
+	for other in $MISSING "$REFUSED"; do
+		what="$1 ${3:+with $3 }is $([ "$other" = $MISSING ] && echo missing || echo refused)"
+		log_from_here
+		check "$what: loaded" load vbalance_host "other_hook=$1:$other" ${3:+"$3"}
+		equal "$what: off is" "$(host_off)" "$2"
+		check "$what: debugfs says why" grep -q "^$2 off (.*$1: error -" $HOST/features
+		check "$what: the log as well" log_says "$2: off (.*$1: error -"
+		if [ "$other" != $MISSING ]; then
+			:	# The same in all that follows.
+		elif [ "$2" = registration ]; then
+			vm_seen() { grep -q '^active 0' "$(vm_dir 0)/registration"; }
+			check "$what: the VM is seen" await 60 vm_seen
+			equal "$what: the guest's source" "$(g 0 gstat source)" steal
+		else
+			check "$what: the guest registers" await 60 is_active 0
+		fi
+		check "$what: unloaded" unload vbalance_host
+	done
+}
+
+# host_refuses HOOK [PARAMETER]: nothing is left without it
+host_refuses() {
+	what="$1 ${2:+with $2 }is missing"
+	log_from_here
+	! load vbalance_host "other_hook=$1:$MISSING" ${2:+"$2"}
+	ok $? "$what: refused"
+	check "$what: the log says so" log_says "no hook on KVM: $1: error -"
+	! loaded vbalance_host && [ ! -e $HOST ]
+	ok $? "$what: nothing is left"
+}
+
+guest_module 0 load
+log_from_here
+check "with all hooks: loaded" load vbalance_host
+equal "with all hooks: off is" "$(host_off)" ""
+check "with all hooks: the guest registers" await 60 is_active 0
+! log_says '.*: off'
+ok $? "with all hooks: the log says nothing"
+unload vbalance_host
+
+host_without kvm_emulate_hypercall registration
+host_without kvm_irq_delivery_to_apic_fast redirect
+host_without kvm_irq_delivery_to_apic_fast redirect hook=kprobe
+host_without __sched_setscheduler boost_changes
+host_without set_user_nice boost_changes
+host_without vhost_net_ioctl rings
+host_without vhost_net_release rings
+for hook in kvm_arch_vcpu_destroy kvm_arch_destroy_vm kvm_arch_vcpu_put kvm_arch_vcpu_load; do
+	host_refuses $hook
+done
+host_refuses kvm_arch_vcpu_load hook=ftrace
+host_refuses kvm_arch_vcpu_load hook=kprobe
+
+# ---- the guest ----
+
+guest_says() {	# REGEX
+	guest 0 "dmesg | grep -q 'vbalance_guest: $1'" </dev/null
+}
+
+guest_without() {	# HOOK OFF SAID
+	guest 0 'dmesg -c' </dev/null > /dev/null
+	check "guest: $1 is missing: loaded" guest_module 0 load "other_hook=$1:$MISSING"
+	check "guest: $1 is missing: it registers" await 60 is_active 0
+	equal "guest: $1 is missing: off is" "$(guest_off 0)" "$2"
+	check "guest: $1 is missing: debugfs says why" \
+		g 0 "grep -q ' off ($1)' \$GUEST/features"
+	check "guest: $1 is missing: the log says which" guest_says "tracepoint $1: missing"
+	check "guest: $1 is missing: and what is off" guest_says "$3: off ($1)"
+	traffic_start "$(guest_ip 0)"
+	traffic_more 20
+	traffic_stop "guest: $1 is missing: every packet is answered, once"
+	check "guest: $1 is missing: unloaded" guest_module 0 unload
+}
+
+guest_refuses() {	# HOOK
+	guest 0 'dmesg -c' </dev/null > /dev/null
+	! guest_module 0 load "other_hook=$1:$MISSING" 2> "$KTAP_TMP/insmod"
+	ok $? "guest: $1 is missing: refused"
+	check "guest: $1 is missing: the log says so" guest_says "tracepoint $1: missing"
+	check "guest: $1 is missing: nothing is left" \
+		guest 0 '! grep -q ^vbalance_guest /proc/modules && [ ! -e /sys/kernel/debug/vbalance ]' </dev/null
+}
+
+guest_module 0 unload
+load vbalance_host
+for hook in sched_wakeup sched_switch; do
+	# With redirection there is no borrowing.
+	guest_without $hook "borrow task" "hints of processes"
+done
+for hook in x86_platform_ipi_entry vector_config; do
+	guest_without $hook redirect redirection
+done
+for hook in irq_handler_entry cpu_idle; do
+	guest_refuses $hook
+done
+unload vbalance_host
+guest_log_clean 0
+ktap_end

@@ -1,0 +1,128 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Calls that fail while the modules work, without lack of memory: what is tried
+# is given up or tried again, said and counted, and nothing is lost. Needs
+# modules that let them fail when they are asked to (common/fault.h).
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "$0")/ktap.sh"
+# shellcheck source=selftests/lablib.sh
+. "$KTAP_DIR/lablib.sh"
+use_variant faults
+
+SETTINGS=/sys/module/vbalance_host/parameters
+host_fails() {	# POINT N
+	echo "$1" > "$SETTINGS/fail_point"
+	echo "$2" > "$SETTINGS/fail_at"
+}
+host_failed() { [ "$(cat "$SETTINGS/fail_at")" = 0 ]; }
+guest_fails() {	# POINT N
+	g 0 "echo $1 > \$GUEST_PARAMETERS/fail_point; echo $2 > \$GUEST_PARAMETERS/fail_at"
+}
+guest_failed() { [ "$(g 0 'cat $GUEST_PARAMETERS/fail_at')" = 0 ]; }
+
+hstat() { stat_of $HOST/stats "$1"; }
+boosts_of() { stat_of "$(vm_dir 0)/boost" "$1"; }
+
+# ---- pinning ----
+guest_module 0 load
+check "host module is loaded, where nobody registers yet" load vbalance_host fail_point=mmap_lock fail_at=1
+refused=0
+for fault in "mmap_lock 1" "pin 1" "pin 3"; do
+	# Set by now for the first of them.
+	# shellcheck disable=SC2086 # two words
+	[ $refused = 0 ] || host_fails $fault
+	refused=$((refused + 1))
+	[ $refused = 1 ] || guest_module 0 load
+	check "$fault: the guest registers in the end" await 60 is_active 0
+	check "$fault: it had failed" host_failed
+	equal "$fault: the refusal is counted" "$(hstat refused_efault)" $refused
+	check "$fault: by the guest as well" [ "$(g 0 gstat register_failed)" -ge 1 ]
+	check "$fault: guest module goes" guest_module 0 unload
+	check "$fault: all pages are given back" await 30 all_unpinned
+done
+
+# ---- boosts ----
+thread_policies() {
+	for tid in $(vcpu_tids 0); do
+		chrt -p "$tid" | sed -n 's/.*policy: //p'
+	done | sort | uniq -c | awk '{ print $1, $2 }' | xargs
+}
+for tid in $(vcpu_tids 0); do
+	chrt -b -p 0 "$tid"
+done
+equal "the policy of the vCPUs is" "$(thread_policies)" "$VCPUS SCHED_BATCH"
+guest_module 0 load
+await 60 is_active 0
+ok $? "the guest is registered"
+guest 0 'burn 4 </dev/null >/dev/null 2>&1 &'
+traffic_start "$(guest_ip 0)"
+boosted() { [ "$(($(boosts_of hint) + $(boosts_of fast_path)))" -gt 0 ]; }
+check "vCPUs are boosted" await 120 boosted
+refused=$(boosts_of other_policy)
+host_fails lift 1
+check "lift: a boost is refused" await 120 host_failed
+given_up() { [ "$(boosts_of other_policy)" -gt "$refused" ]; }
+check "lift: it is counted" await 30 given_up
+equal "lift: none was left as it should not be" "$(boosts_of left_normal)" 0
+host_fails put_back 1
+check "put_back: a thread cannot be put back" await 120 host_failed
+left() { [ "$(boosts_of left_normal)" = 1 ]; }
+check "put_back: it is counted" await 30 left
+check "put_back: the log says so" await 30 eval 'ktap_new_dmesg |
+	grep -q "vbalance_host: thread [0-9]* cannot be put back to policy 3: SCHED_NORMAL from now on"'
+echo 0 > $SETTINGS/boost
+settled() { [ "$(thread_policies)" = "$((VCPUS - 1)) SCHED_BATCH 1 SCHED_OTHER" ]; }
+check "put_back: that thread is an ordinary one, the others are as they were" await 60 settled
+echo "# $(thread_policies)"
+echo 1 > $SETTINGS/boost
+check "boosts go on" eval 'before=$(($(boosts_of hint) + $(boosts_of fast_path)))
+	more() { [ "$(($(boosts_of hint) + $(boosts_of fast_path)))" -gt $before ]; }
+	await 120 more'
+traffic_stop "every packet is answered, once"
+
+# ---- the guest: a host that does not let go ----
+pages=$(hstat pages_pinned)
+unpinned=$(hstat pages_unpinned)
+pages=$((pages - unpinned))
+guest_fails let_go 1
+check "let_go: host module goes" unload vbalance_host
+check "let_go: the guest falls back" await 60 source_is 0 steal
+check "let_go: it was not let go" await 60 guest_failed
+lost() { [ "$(g 0 gstat leaked)" = "$pages" ]; }
+check "let_go: the pages are counted" await 60 lost
+check "let_go: the log says so" guest 0 \
+	"dmesg | grep -q 'vbalance_guest: host does not let go of the shared area: leaking $pages pages'" </dev/null
+check "let_go: host module comes" load vbalance_host
+check "let_go: the guest registers with new pages" await 60 is_active 0
+check "let_go: guest module goes" guest_module 0 unload
+check "let_go: nothing stays pinned" await 30 all_unpinned
+unload vbalance_host
+
+# ---- the guest: interrupts that cannot be moved ----
+guest_module 0 load policy=paper remap=affinity
+moved() { [ "$(g 0 gstat moves)" -gt 0 ]; }
+traffic_start "$(guest_ip 0)"
+check "move: interrupts are moved" await 120 moved
+guest_fails move 1
+check "move: one cannot be" await 120 guest_failed
+equal "move: it is counted" "$(g 0 gstat failed)" 1
+more_moves=$(g 0 gstat moves)
+moved_more() { [ "$(g 0 gstat moves)" -gt "$more_moves" ]; }
+check "move: others are" await 120 moved_more
+traffic_stop "move: every packet is answered, once"
+# One that is away, while nobody moves any.
+away() {
+	g 0 'echo 1 > $GUEST_PARAMETERS/observe; cols $GUEST/irqs affinity irq cpu home' |
+		awk '$1 == "free" && $3 != $4 { print $2, $4 }' > "$KTAP_TMP/away"
+	[ -s "$KTAP_TMP/away" ] && return
+	g 0 'echo 0 > $GUEST_PARAMETERS/observe'
+	return 1
+}
+check "move: one is away" await 120 away
+guest_fails move 1
+check "move: the module goes, and it cannot be put back at once" guest_module 0 unload
+guest 0 'killall burn' </dev/null
+equal "move: it is where it belongs" \
+	"$(g 0 "where $(cut -d ' ' -f 1 "$KTAP_TMP/away" | xargs)")" "$(cat "$KTAP_TMP/away")"
+guest_log_clean 0
+ktap_end
