@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 LAB = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(LAB))
+sys.path[:0] = [str(LAB), str(LAB / "boots")]
 
 from vblab import paths, root, util  # noqa: E402
 

@@ -6,9 +6,10 @@ import shutil
 import unittest
 from pathlib import Path
 
+import booting
 from chroots import MODULES, Story, StoryTest
 from signature import split_module
-from vblab import deb, paths, root, util
+from vblab import deb, kernels, paths, root, util
 
 UNITS = ("vbalance-guest.service", "vbalance-host.service")
 COMMAND_LINES = {"quiet": "succeeded", "quiet vbalance=off": "failed",
@@ -31,6 +32,12 @@ openssl req -new -x509 -nodes -subj "/CN=DKMS module signing key" \
 VERIFY = """cd /mnt/work && openssl cms -verify -binary -inform DER \\
 	-in "$FILE.p7s" -content "$FILE" -certfile "$KEY.pem" \\
 	-CAfile "$KEY.pem" -purpose any -out /dev/null"""
+
+
+# In L1: with these modules instead of the lab's own.
+SMOKE = """. /lab/lib.sh
+cd /lab/selftests && VARIANT=dkms GUEST_VARIANT=dkms exec ./smoke.sh
+"""
 
 
 @functools.cache
@@ -127,6 +134,28 @@ class Package(StoryTest):
         self.assertEqual({name: step.status == 0
                           for name, step in verify.run().items()}, expected)
 
+    def test_modules_work(self):
+        self.output("export")
+        release = kernels.get(self.KERNEL).release
+        if release != self.kernel:
+            self.skipTest(f"the lab has {release}, the headers here are "
+                          f"{self.kernel}'s")
+        folder = self.work / "dkms"
+        folder.mkdir()
+        for module in MODULES:
+            shutil.copy(self.work / f"{module}.ko", folder)
+        run = booting.Run("--host-kernel", self.KERNEL,
+                          "--guest-kernel", self.KERNEL, "--blk", "1",
+                          "--add", str(folder), "--timeout", "520",
+                          # smoke.sh takes some away.
+                          "--allow-log", r"pending bits, \d+ were taken",
+                          l1=SMOKE)
+        self.addCleanup(run.remove)
+        self.assertEqual(run.wait(), 0, run.stderr)
+        said = run.read("l1-script.log")
+        self.assertIn("interrupts are redirected", said)
+        self.assertNotIn("not ok", said)
+
     def test_purge(self):
         self.output("purge")
         self.assert_same_files("before", "after")
@@ -134,10 +163,12 @@ class Package(StoryTest):
 
 class Trixie(Package, unittest.TestCase):
     ROOT = "packaging"
+    KERNEL = "6.12"
 
 
 class Bookworm(Package, unittest.TestCase):
     ROOT = "packaging-bookworm"
+    KERNEL = "6.1"
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from chroots import MODULES, VERSION, StoryTest
 
 # Names of kernels decide about the range.
 TOO_OLD = "6.0.0-1-amd64"
+TOO_NEW = "9.9.0-1-amd64"
 NO_KVM = "6.99.0-no-kvm"
 
 MAKE = "make -s -C /mnt/repo"
@@ -20,14 +21,20 @@ done"""
 MAKE_OLD = """mkdir "/lib/modules/$K" &&
 ln -s "$(readlink -f "/lib/modules/$LIKE/build")" "/lib/modules/$K/build"
 """
-MAKE_NO_KVM = """set -e
+MAKE_COPY = """set -e
 cp -a "$(readlink -f "/lib/modules/$LIKE/build")" "/usr/src/$K"
 cd "/usr/src/$K"
-sed -i -E '/CONFIG_KVM_GUEST/b; /CONFIG_(HAVE_)?KVM[=_ ]/d' .config \
-	include/config/auto.conf include/generated/autoconf.h
 sed -i "s/\\"$LIKE\\"/\\"$K\\"/" include/generated/utsrelease.h
 mkdir "/lib/modules/$K"
 ln -s "/usr/src/$K" "/lib/modules/$K/build"
+"""
+MAKE_NO_KVM = MAKE_COPY + """
+sed -i -E '/CONFIG_KVM_GUEST/b; /CONFIG_(HAVE_)?KVM[=_ ]/d' .config \
+	include/config/auto.conf include/generated/autoconf.h
+"""
+# One for which the modules do not compile.
+MAKE_NEW = MAKE_COPY + """
+echo "#error as no kernel before" >> include/generated/utsrelease.h
 """
 # What kernel packages run when they come and go.
 NEW_HEADERS = ('run-parts --exit-on-error --arg="$K" '
@@ -69,6 +76,11 @@ class Dkms(StoryTest):
         story.step("no-kvm-installed", INSTALLED, K=NO_KVM)
         story.step("no-kvm-info", INFO, K=NO_KVM, MODULES=MODULES[0])
 
+        story.step("new-kernel", MAKE_NEW, K=TOO_NEW, LIKE=first)
+        story.step("new-hook", NEW_HEADERS, K=TOO_NEW)
+        story.step("new-nothing", NOTHING, K=TOO_NEW)
+        story.step("new-others", INSTALLED, K=first)
+
         story.step("kernel-goes", KERNEL_GOES, K=second)
         story.step("kernel-gone", NOTHING, K=second)
         story.step("uninstall", f"dkms uninstall vbalance/{VERSION} -k $K",
@@ -82,9 +94,11 @@ class Dkms(StoryTest):
         story.step("no-headers", "dkms status")
         story.step("remove", f"{MAKE} dkms-uninstall")
         story.step("removed-status", "dkms status")
+        story.step("new-hook-later", NEW_HEADERS, K=TOO_NEW)
         story.step("as-before", 'mv /tmp/build "/lib/modules/$A" && '
-                   'rm -r "/lib/modules/$OLD" "/lib/modules/$NEW" '
-                   '"/usr/src/$NEW"', A=first, OLD=TOO_OLD, NEW=NO_KVM)
+                   'rm -r "/lib/modules/$OLD"; for k in $NEW; do '
+                   'rm -r "/lib/modules/$k" "/usr/src/$k" || exit; done',
+                   A=first, OLD=TOO_OLD, NEW=f"{NO_KVM} {TOO_NEW}")
         story.files("after")
 
     def assert_info(self, step, kernel, modules):
@@ -123,6 +137,15 @@ class Dkms(StoryTest):
                      "old-hook-later", "old-nothing-later"):
             with self.subTest(step):
                 self.output(step)
+
+    def test_kernel_that_is_too_new(self):
+        self.output("new-kernel")
+        # Said, and not hidden: Documentation/install.md.
+        self.assertNotEqual(self.steps["new-hook"].status, 0)
+        self.assertIn("make.log", self.steps["new-hook"].output)
+        self.output("new-nothing")
+        self.assert_installed("new-others", MODULES)
+        self.output("new-hook-later")
 
     def test_kernel_without_kvm(self):
         self.output("no-kvm-kernel")
