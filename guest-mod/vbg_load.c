@@ -413,6 +413,9 @@ static void vbg_tp_unregister(int n)
 	vbg_tps[n].registered = false;
 }
 
+/* What of a feature could not be registered. */
+static const char *vbg_missing[VBG_NR_FEATURES];
+
 /* All that a feature needs, or none of it. Return: 0 or a negative errno. */
 static int vbg_feature_register(enum vbg_feature f)
 {
@@ -420,9 +423,13 @@ static int vbg_feature_register(enum vbg_feature f)
 
 	if (vbg_facts_differ(f))
 		return 0;
-	for (n = 0; !err && n < ARRAY_SIZE(vbg_tps); n++)
-		if (vbg_tps[n].feature == f)
-			err = vbg_tp_register(n);
+	for (n = 0; !err && n < ARRAY_SIZE(vbg_tps); n++) {
+		if (vbg_tps[n].feature != f)
+			continue;
+		err = vbg_tp_register(n);
+		if (err)
+			vbg_missing[f] = vbg_tps[n].name;
+	}
 	for (n = 0; err && n < ARRAY_SIZE(vbg_tps); n++)
 		if (vbg_tps[n].feature == f)
 			vbg_tp_unregister(n);
@@ -464,12 +471,7 @@ err_exit:
  */
 bool vbg_load_has(enum vbg_feature f, const char **missing)
 {
-	int n;
-
-	*missing = vbg_facts_differ(f);
-	for (n = 0; !*missing && n < ARRAY_SIZE(vbg_tps); n++)
-		if (vbg_tps[n].feature == f && !vbg_tps[n].registered)
-			*missing = vbg_tps[n].name;
+	*missing = vbg_facts_differ(f) ?: vbg_missing[f];
 	/* A redirected interrupt has to be served. */
 	if (!*missing && f == VBG_F_REDIRECT)
 		*missing = vbg_facts_differ(VBG_F_SERVE);
