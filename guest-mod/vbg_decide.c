@@ -151,13 +151,11 @@ static bool vbg_decide_one(struct vbg_irq *i, int me, u64 now,
 	bool pending, tried = false;
 	int holder;
 
-	holder = vbg_irq_where(i, &pending);
-	if (holder < 0 || pending || vbg_judged(i, holder, now) ||
-	    !vbg_irq_lock(i))
+	if (vbg_is_judged(i, now) || !vbg_irq_lock(i))
 		return false;
-	/* Again: somebody may have moved it before we got the bit. */
+	/* Judged: somebody was faster, or what we were told was not the last. */
 	holder = vbg_irq_where(i, &pending);
-	if (holder < 0 || pending)
+	if (holder < 0 || pending || vbg_judged(i, holder, now))
 		goto out_unlock;
 	vbg_check_foreign(i, holder, now);
 	WRITE_ONCE(i->next_look, now + VBG_RELOOK_NS);

@@ -130,7 +130,7 @@ static void late(__u64 command, const char *counter, const char *name)
 	       longest <= h.whole + VB_BOOST_FEE_NS, text);
 }
 
-static void lates(void)
+static void nr_late(void)
 {
 	struct attributes before = attributes_of(tid);
 
@@ -164,7 +164,7 @@ int main(void)
 		"sched_setaffinity");
 	generous(BOOST_US);
 	hog_start(HOG_FAIR);
-	lates();
+	nr_late();
 	hog_stop();
 	sched_setaffinity(boosts, sizeof(was), &was);
 	defaults();
