@@ -48,6 +48,7 @@ if [ "${LONG-}" ]; then
 else
 	skip "fairness" "takes long: make test-long"
 fi
+embed "unload" kvm_boost_late unload
 check "unload" unload vbalance_host
 
 check "load with observe=1" load vbalance_host observe=1

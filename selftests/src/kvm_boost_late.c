@@ -5,8 +5,11 @@
  * as soon as it can. Prints KTAP. Needs /dev/kvm, vbalance_host, root and two
  * CPUs.
  *
- * The worker is kept off until the vCPU has had a certain CPU time: nothing
- * here depends on how fast anything is.
+ *	kvm_boost_late		the worker is kept off until the vCPU has had a
+ *				certain CPU time: nothing depends on how fast
+ *				anything is
+ *	kvm_boost_late unload	until vbalance_host begins to go; it has gone at
+ *				the end
  */
 #define _GNU_SOURCE
 #include "boosttest.h"
@@ -141,8 +144,83 @@ static void nr_late(void)
 	report(becomes(tid, &before), "the thread is as it was");
 }
 
-int main(void)
+/* ---- the module goes ---- */
+
+static int go[2];			/* a pipe */
+static volatile pid_t unloader;
+static volatile int unloaded;		/* 1: it is; else an error, negative */
+
+/* Behind the boosted vCPU it would never have its turn. */
+static void *unload_fn(void *unused)
 {
+	struct sched_param p = { .sched_priority = 50 };
+	char word;
+
+	vm_pin(there);
+	vm_must(sched_setscheduler(0, SCHED_FIFO, &p), "sched_setscheduler");
+	unloader = gettid();
+	if (read(go[0], &word, 1) == 1)
+		unloaded = syscall(SYS_delete_module, "vbalance_host",
+				   O_NONBLOCK) ? -errno : 1;
+	return unused;
+}
+
+/* It is in its exit function, or nearly. */
+static int is_going(void)
+{
+	char word[16] = "";
+	FILE *f = fopen("/sys/module/vbalance_host/initstate", "r");
+
+	if (f) {
+		if (fscanf(f, "%15s", word) != 1)
+			word[0] = 0;
+		fclose(f);
+	}
+	return !strcmp(word, "going");
+}
+
+static void unload(void)
+{
+	static const struct attr was = {
+		.policy = SCHED_BATCH, .nice = 4, .flags = ATTR_RESET_ON_FORK,
+	};
+	int i, caught = 0, going;
+	struct attributes before, got;
+	pthread_t thread;
+
+	vm_must(set_attr(tid, was), "sched_setattr");
+	set_slack(tid, 123456);
+	before = attributes_of(tid);
+	vm_must(pipe(go), "pipe");
+	errno = pthread_create(&thread, NULL, unload_fn, NULL);
+	if (errno)
+		vm_must(-1, "pthread_create");
+	AWAIT(unloader);
+	for (i = 0; i < TRIES && !caught; i++)
+		caught = catch_boost();
+	vm_must(write(go[1], "", 1), "write");
+	/*
+	 * No sleep from here on: the worker would come. It goes no further than
+	 * to its hooks: to take them off all tasks have to be waited for, also
+	 * a vCPU that does not let go of its CPU.
+	 */
+	going = CATCH(unloaded || is_going());
+	report(caught && going && !unloaded && is_fifo(),
+	       "boosted while the module goes");
+	keep_off(0);
+	pthread_join(thread, NULL);
+	expect(unloaded, 1, "the module has gone");
+	got = attributes_of(tid);
+	if (!same_now(tid, &before)) {
+		print_attributes("expected", &before);
+		print_attributes("got", &got);
+	}
+	report(same_now(tid, &before), "the thread is as it was");
+}
+
+int main(int argc, char **argv)
+{
+	int goes = argc > 1 && !strcmp(argv[1], "unload");
 	cpu_set_t was, one;
 	pid_t boosts;
 
@@ -164,12 +242,17 @@ int main(void)
 		"sched_setaffinity");
 	generous(BOOST_US);
 	hog_start(HOG_FAIR);
-	nr_late();
+	if (goes)
+		unload();
+	else
+		nr_late();
 	hog_stop();
-	sched_setaffinity(boosts, sizeof(was), &was);
-	defaults();
+	if (!goes) {
+		sched_setaffinity(boosts, sizeof(was), &was);
+		defaults();
+	}
 	report(!vm_join(&thread[0]), "the vCPU ends well");
 	vm_destroy(&m);
-	report(all_unpinned(), "nothing pinned at the end");
+	report(goes || all_unpinned(), "nothing pinned at the end");
 	return end();
 }
