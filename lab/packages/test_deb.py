@@ -6,8 +6,8 @@ import shutil
 import unittest
 from pathlib import Path
 
-import booting
 from chroots import MODULES, Story, StoryTest
+import booting      # chroots says where it is
 from signature import split_module
 from vblab import deb, kernels, paths, root, util
 
