@@ -2,6 +2,7 @@
 """The package that `make deb` builds: clean, and gone when it is purged."""
 
 import functools
+import os
 import shutil
 import unittest
 from pathlib import Path
@@ -134,6 +135,8 @@ class Package(StoryTest):
         self.assertEqual({name: step.status == 0
                           for name, step in verify.run().items()}, expected)
 
+    @unittest.skipUnless(os.environ.get("LAB_WHOLE"),
+                         "takes a boot: make test-long")
     def test_modules_work(self):
         self.output("export")
         release = kernels.get(self.KERNEL).release

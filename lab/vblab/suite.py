@@ -409,10 +409,11 @@ def run(o: argparse.Namespace) -> int:
     def work(out: Path) -> None:
         with temp_dir(paths.tmp(), "test-") as folder:
             # What is asked for by name is wanted whole.
-            make_tests = functools.partial(_make_tests,
-                                           long=o.long or bool(o.filter))
+            whole = o.long or bool(o.filter)
+            make_tests = functools.partial(_make_tests, long=whole)
             # These first: what is beside makes the package root meanwhile.
             python_tests = functools.partial(_python_tests, env={
+                "LAB_WHOLE": "1" if whole else "",
                 "DETECTORS_HOST": o.host_kernel,
                 "DETECTORS_GUEST": o.guest_kernel})
             plain = {**{name: python_tests for name in python},
