@@ -161,8 +161,9 @@ static const struct attr fair = { .policy = SCHED_OTHER };
 static sem_t model_go, model_done;
 
 /*
- * It leaves other policies by itself, awake: SCHED_DEADLINE keeps the
- * bandwidth of a thread that is taken from it asleep (switched_from_dl()).
+ * It leaves SCHED_DEADLINE by itself, awake: that keeps the bandwidth of a
+ * thread that is taken from it asleep (switched_from_dl()). Not what else it
+ * is: with a low weight it would hardly have its turn.
  */
 static void *model_fn(void *unused)
 {
@@ -179,6 +180,10 @@ static void *model_fn(void *unused)
 
 static void model_fair(void)
 {
+	if (attributes_of(model).a.policy != SCHED_DEADLINE) {
+		vm_must(set_attr(model, fair), "sched_setattr");
+		return;
+	}
 	sem_post(&model_go);
 	while (sem_wait(&model_done))
 		;
