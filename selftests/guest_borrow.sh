@@ -75,27 +75,6 @@ check "remap=borrow: it goes on" more_of borrowed
 
 rest
 check "without traffic the timer is not armed, with all vCPUs busy" await 60 quiet
-
-# Owners that run: with real-time priority none loses its CPU before it sleeps.
-vcpus_fifo() {	# PRIORITY, 0: as they were
-	for tid in $(vcpu_tids 0); do
-		if [ "$1" = 0 ]; then
-			chrt -o -p 0 "$tid"
-		else
-			chrt -f -p "$1" "$tid"
-		fi || return 1
-	done > /dev/null
-}
-guest 0 'killall burn' </dev/null
-check "vCPUs get real-time priority" vcpus_fifo 10
-traffic_start "$IP"
-traffic_start "$IP1"
-more 3
-before=$(gstat device_irqs)
-none_of timer_armed "with traffic, and owners that run, the timer is not armed"
-check "there were interrupts" over device_irqs "$before"
-rest
-check "vCPUs are as before" vcpus_fifo 0
 equal "the host was not needed" "$(gstat page_status)" -1000
 end
 
