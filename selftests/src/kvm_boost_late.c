@@ -133,7 +133,7 @@ static void late(__u64 command, const char *counter, const char *name)
 	       longest <= h.whole + VB_BOOST_FEE_NS, text);
 }
 
-static void nr_late(void)
+static void both_ends(void)
 {
 	struct attributes before = attributes_of(tid);
 
@@ -245,7 +245,7 @@ int main(int argc, char **argv)
 	if (goes)
 		unload();
 	else
-		nr_late();
+		both_ends();
 	hog_stop();
 	if (!goes) {
 		sched_setaffinity(boosts, sizeof(was), &was);
