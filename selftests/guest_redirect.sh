@@ -65,10 +65,24 @@ ok $? "redirection vectors are taken"
 some_stolen() { more 5; [ "$(gstat stolen)" -gt 0 ]; }
 check "bits of vCPUs that lost their CPU are stolen" await 120 some_stolen
 
-# What the guest says of itself makes the host boost, and end boosts.
+# What the guest says of itself makes the host boost, and end boosts. With the
+# default shares interrupts can use up all: processes get the lesser half.
+SHARES="boost_share boost_vcpu_share boost_cpu_share"
+shares() {	# PERCENT...
+	for param in $SHARES; do
+		echo "$1" > "/sys/module/vbalance_host/parameters/$param"
+		shift
+	done
+}
 boosts_of() { more 5; [ "$(stat_of "$(vm_dir 0)/boost" "$1")" -gt 0 ]; }
+reads() {	# a process that waits for an interrupt, many times
+	guest 0 'dd if=/dev/vda of=/dev/null bs=4k count=64 iflag=direct' </dev/null 2>/dev/null
+	boosts_of "$1"
+}
+were=$(for param in $SHARES; do cat "/sys/module/vbalance_host/parameters/$param"; done)
+shares 50 50 50
 check "vCPUs are boosted that say that they serve interrupts" await 120 boosts_of hint
-check "and for the processes behind them" await 120 boosts_of task
+check "and for the processes behind them" await 300 reads task
 check "boosts end when the guest is done" await 120 boosts_of ended_done
 tells() { more 5; [ "$(gstat boosts_ended)" -gt 0 ]; }
 check "because it says so" await 120 tells
@@ -87,6 +101,8 @@ ok $? "threaded NAPI"
 check "threaded NAPI: vCPUs are boosted for its threads" await 120 pinged
 napi_threads 0
 ok $? "NAPI in soft interrupts again"
+# shellcheck disable=SC2086 # words
+shares $were
 
 # The host compares what the guest publishes.
 loads() { more 5; cols "$(vm_dir 0)/vcpus" load_us service_us | awk '$1 > 0 && $2 > 0 { n++ } END { exit !n }'; }
