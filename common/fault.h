@@ -6,7 +6,7 @@
  *
  *	fail_point	which calls: a word that vb_fault() is called with
  *	fail_at		the N-th of them from now on fails instead of being
- *			made; 0: none, or it has
+ *			made; 0: none, or it has; below 0: each of them
  *	other_hook	SYMBOL:OTHER, where SYMBOL would be hooked the hook goes
  *			to OTHER: none, or one that cannot be probed
  */
@@ -41,8 +41,10 @@ static inline int vb_fault(const char *point)
 {
 	int n = READ_ONCE(vb_fail_at);
 
-	if (n <= 0 || !sysfs_streq(vb_fail_point, point))
+	if (!n || !sysfs_streq(vb_fail_point, point))
 		return 0;
+	if (n < 0)
+		return -EIO;
 	while (n > 0 && !try_cmpxchg(&vb_fail_at, &n, n - 1))
 		;
 	return n == 1 ? -EIO : 0;

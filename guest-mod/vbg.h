@@ -357,6 +357,7 @@ u64 vbg_cpu_load_long_ns(int cpu, u64 now);
 /* ---- moves (vbg_move.c) ---- */
 
 int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns);
+void vbg_retrigger(struct vbg_irq *i, struct irq_desc *desc);
 int vbg_irq_where(struct vbg_irq *i, bool *pending);
 void vbg_move_restore(const struct vbg_table *t);
 u64 vbg_move_cost(void);
@@ -451,6 +452,7 @@ enum vbg_stat {
 	VBG_S_LATE,		/* taken from a running vCPU after 10 ms */
 	VBG_S_STUCK,		/* overlooked for 100 ms: never */
 	VBG_S_SWEEPS,
+	VBG_S_SWEEPS_LATE,
 	VBG_S_LEAKED,		/* pages that the host did not let go of */
 	VBG_S_BOOSTS_ENDED,	/* by telling the host */
 	VBG_S_BORROWED,

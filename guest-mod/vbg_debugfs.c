@@ -40,6 +40,7 @@ static const char * const vbg_stat_names[VBG_NR_STATS] = {
 	[VBG_S_LATE] = "late",
 	[VBG_S_STUCK] = "stuck",
 	[VBG_S_SWEEPS] = "sweeps",
+	[VBG_S_SWEEPS_LATE] = "sweeps_late",
 	[VBG_S_LEAKED] = "leaked",
 	[VBG_S_BOOSTS_ENDED] = "boosts_ended",
 	[VBG_S_BORROWED] = "borrowed",

@@ -432,7 +432,7 @@ static void vbg_table_install(struct vbg_table *new)
 			continue;
 		if (xa_err(xa_store(&vbg_xa, new->irqs[n]->irq, new->irqs[n],
 				    GFP_KERNEL)))
-			pr_warn("no memory: load of irq %u is not measured\n",
+			pr_warn("no memory: irq %u is not measured and not redirected\n",
 				new->irqs[n]->irq);
 	}
 	rcu_assign_pointer(vbg_table, new);

@@ -155,13 +155,20 @@ static int vbg_move_locked(struct irq_desc *desc, int target)
 	return ret < 0 ? ret : 0;
 }
 
-/* Interrupt the CPU that has the interrupt. */
-static bool vbg_retrigger(struct irq_desc *desc)
+/**
+ * vbg_retrigger() - interrupt the CPU that has the interrupt
+ * @i: interrupt
+ * @desc: its descriptor, locked
+ */
+void vbg_retrigger(struct vbg_irq *i, struct irq_desc *desc)
 {
 	struct irq_data *d = &desc->irq_data;
 
 	lockdep_assert_held(&desc->lock);
-	return d->chip->irq_retrigger && d->chip->irq_retrigger(d) > 0;
+	if (!d->chip->irq_retrigger || d->chip->irq_retrigger(d) <= 0)
+		return;
+	i->count[VBG_C_INJECTED]++;
+	WRITE_ONCE(i->injected_since, i->injected_since + 1);
 }
 
 /**
@@ -181,7 +188,6 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 {
 	struct irq_data *d = irq_get_irq_data(i->irq);
 	struct irq_desc *desc;
-	bool injected = false;
 	unsigned long flags;
 	u64 start;
 	int err, from = i->cpu, cpu = smp_processor_id();
@@ -203,7 +209,7 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 		vbg_critical_begin(c, cpu, VB_CRITICAL_MOVE);
 		err = vbg_move_locked(desc, target);
 		if (!err)
-			injected = vbg_retrigger(desc);
+			vbg_retrigger(i, desc);
 	}
 	*cost_ns = local_clock() - start;
 	raw_spin_unlock(&desc->lock);
@@ -218,10 +224,6 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 		i->busy_cpu = -1;
 		i->cpu = vbg_irq_where(i, NULL);
 		vbg_cost_account(*cost_ns);
-		if (injected) {
-			i->count[VBG_C_INJECTED]++;
-			WRITE_ONCE(i->injected_since, i->injected_since + 1);
-		}
 		break;
 	case -EBUSY:
 		/* Only masked and unmasked: says nothing about a move. */

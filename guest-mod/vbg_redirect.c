@@ -35,6 +35,7 @@
 #include <asm/msi.h>
 
 #include "../compat/hrtimer.h"
+#include "../common/fault.h"
 #include "../core/redirect.h"
 #include "vbg.h"
 #include "vbg_area.h"
@@ -57,11 +58,48 @@ static int vbg_sweep_irq(struct vbg_irq *i)
 	local_bh_disable();
 	local_irq_disable();
 	rcu_read_lock();
-	err = vbg_serve(i, VBG_SERVE_SWEEP);
+	err = vb_fault("sweep") ? -EBUSY : vbg_serve(i, VBG_SERVE_SWEEP);
 	rcu_read_unlock();
 	local_irq_enable();
 	local_bh_enable();
 	return err;
+}
+
+#define VBG_SWEEP_PATIENCE	(2 * HZ)	/* jiffies */
+
+/*
+ * Who is in the handler has lost its CPU with it, for longer than we wait: the
+ * interrupt comes once more, and handle_edge_irq() has the handler called again
+ * for it, by whoever is in it (see vbg_serve.c).
+ */
+static void vbg_sweep_by_interrupt(struct vbg_irq *i)
+{
+	struct irq_data *d = irq_get_irq_data(i->irq);
+	struct irq_desc *desc;
+	unsigned long flags;
+
+	if (!d)
+		return;
+	desc = irq_data_to_desc(d);
+	raw_spin_lock_irqsave(&desc->lock, flags);
+	if (desc->action && desc->action->dev_id == i->dev_id)
+		vbg_retrigger(i, desc);
+	raw_spin_unlock_irqrestore(&desc->lock, flags);
+	vbg_stat_inc(VBG_S_SWEEPS_LATE);
+}
+
+/*
+ * @end: jiffies until which it is tried again. Context: process. Return: to be
+ * tried again; false: its queue was looked at, or will be.
+ */
+static bool vbg_sweep_again(struct vbg_irq *i, unsigned long end)
+{
+	if (vbg_sweep_irq(i) != -EBUSY)
+		return false;
+	if (time_before(jiffies, end))
+		return true;
+	vbg_sweep_by_interrupt(i);
+	return false;
 }
 
 /* ---- keys ---- */
@@ -199,8 +237,10 @@ static void vbg_key_refresh(struct vbg_irq *i, const struct vbg_area *a)
 	desc = irq_data_to_desc(d);
 	raw_spin_lock_irqsave(&desc->lock, flags);
 	i->known = false;
+	/* One that the probes do not find (no memory) would not follow. */
 	if (desc->action && desc->action->dev_id == i->dev_id &&
-	    irqd_is_activated(d) && irq_data_get_msi_desc(d)) {
+	    irqd_is_activated(d) && irq_data_get_msi_desc(d) &&
+	    vbg_irq_find(i->irq) == i) {
 		i->remapped = vbg_is_remapped(d);
 		get_cached_msi_msg(i->irq, &msg);
 		i->logical = vb_msi_is_logical(msg.address_lo);
@@ -494,25 +534,25 @@ void vbg_redirect_cpu_off(int cpu)
  */
 void vbg_redirect_last_look(struct vbg_irq *i)
 {
-	unsigned long end = jiffies + 2 * HZ;
+	unsigned long end = jiffies + VBG_SWEEP_PATIENCE;
 
 	/*
 	 * Once more: a probe (vbg_redirect_config) that had found it before it
 	 * left has ended since, and may have stored a key.
 	 */
 	vbg_redirect_unkey(i);
-	while (vbg_sweep_irq(i) == -EBUSY && time_before(jiffies, end))
+	while (vbg_sweep_again(i, end))
 		usleep_range(200, 500);
 }
 
-static bool vbg_sweep_once(const struct vbg_table *t)
+static bool vbg_sweep_once(const struct vbg_table *t, unsigned long end)
 {
 	bool again = false;
 	int n;
 
 	for (n = 0; t && n < t->nr; n++)
 		if (t->irqs[n]->key_nr >= 0)
-			again |= vbg_sweep_irq(t->irqs[n]) == -EBUSY;
+			again |= vbg_sweep_again(t->irqs[n], end);
 	return again;
 }
 
@@ -525,16 +565,16 @@ static bool vbg_sweep_once(const struct vbg_table *t)
  */
 void vbg_redirect_sweep(void)
 {
-	unsigned long end = jiffies + 2 * HZ;
+	unsigned long end = jiffies + VBG_SWEEP_PATIENCE;
 	bool again;
 
 	mutex_lock(&vbg_irqs_mutex);
 	do {
 		again = vbg_sweep_once(rcu_dereference_protected(vbg_table,
-					lockdep_is_held(&vbg_irqs_mutex)));
+					lockdep_is_held(&vbg_irqs_mutex)), end);
 		if (again)
 			msleep(1);
-	} while (again && time_before(jiffies, end));
+	} while (again);
 	mutex_unlock(&vbg_irqs_mutex);
 	this_cpu_inc(vbg_stats.v[VBG_S_SWEEPS]);
 }
