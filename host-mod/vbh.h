@@ -89,12 +89,14 @@ struct vbh_lift {
 	long nice;
 	/* At the end. */
 	u64 repaid;			/* ns */
+	bool changed;			/* by somebody else: its policy */
 	bool left_normal;
 };
 
 bool vbh_lift_may(struct task_struct *p);
 int vbh_lift(struct vbh_lift *l, struct task_struct *p);
-bool vbh_unlift(struct vbh_lift *l, u64 repay);
+void vbh_unlift(struct vbh_lift *l, u64 repay);
+bool vbh_lift_settle(struct vbh_lift *l);
 void vbh_lift_init(const struct task_struct *lifter);
 int vbh_lift_sees_changes(const char **missing);
 void vbh_lift_exit(void);
@@ -150,7 +152,8 @@ struct vbh_boost {
 	struct llist_node node;
 	struct task_struct *task;	/* counted */
 	struct list_head active;
-	u64 deadline;			/* ns, monotonic */
+	u64 deadline;			/* ns, monotonic; ended: next look */
+	int ended;			/* why, put back; 0: not yet */
 	u64 paid, paid_until;		/* CPU time, ns */
 	u64 debt, debt_since;		/* of the last boost; ns, monotonic */
 	u64 not_before;			/* ns, monotonic */

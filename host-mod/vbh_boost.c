@@ -21,6 +21,7 @@
  * Others only set .over meanwhile. The VM's object stays as long as
  * vm->nr_boosts is not 0 (vbh_boost_wait()).
  */
+#include <linux/delay.h>
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
 #include <linux/llist.h>
@@ -314,6 +315,7 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 	struct vbh_boost *b = &v->boost;
 
 	b->paid = 0;
+	b->ended = 0;
 	vbh_boost_pay(v, VB_BOOST_FEE_NS);
 	if (!vbh_boost_needed(v)) {
 		vbh_boost_count(v, VBH_B_NOT_NEEDED);
@@ -354,14 +356,14 @@ static u64 vbh_boost_debt(const struct vbh_boost *b, u64 now)
 	return b->debt;
 }
 
-static void vbh_boost_finish(struct vbh_vcpu *v, u64 now)
+/* The thread is what it was; vbh_boost_finish() has to follow. */
+static void vbh_boost_put_back(struct vbh_vcpu *v)
 {
 	struct vbh_boost *b = &v->boost;
-	enum vbh_boost_count why = READ_ONCE(b->over) ?: VBH_B_END_BOUND;
-	u64 bound = vbh_boost_bound();
+	u64 now = ktime_get_mono_fast_ns(), bound = vbh_boost_bound();
 
-	if (vbh_unlift(&b->lift, vbh_boost_debt(b, now)))
-		vbh_boost_count(v, VBH_B_USER_CHANGED);
+	b->ended = READ_ONCE(b->over) ?: VBH_B_END_BOUND;
+	vbh_unlift(&b->lift, vbh_boost_debt(b, now));
 	if (b->lift.left_normal)
 		vbh_boost_count(v, VBH_B_LEFT_NORMAL);
 	atomic64_add(b->lift.repaid, &v->vm->boosts[VBH_B_REPAID_NS]);
@@ -369,15 +371,27 @@ static void vbh_boost_finish(struct vbh_vcpu *v, u64 now)
 	vbh_boost_charge(v);
 	b->debt = b->paid - VB_BOOST_FEE_NS;
 	b->debt_since = now;
-	vbh_boost_count(v, why);
 	if (now > b->deadline + bound / 2)
 		vbh_boost_count(v, VBH_B_LATE);
 	if (b->paid > atomic64_read(&v->vm->boosts[VBH_B_LONGEST_NS]))
 		atomic64_set(&v->vm->boosts[VBH_B_LONGEST_NS], b->paid);
 	/* It did not get done: the others have the CPU for as long now. */
-	if (why == VBH_B_END_BOUND)
+	if (b->ended == VBH_B_END_BOUND)
 		WRITE_ONCE(b->not_before, now + max(b->paid, bound));
-	trace_vb_host_boost_end(v->vm->pid, v->apic_id, why, b->paid);
+	trace_vb_host_boost_end(v->vm->pid, v->apic_id, b->ended, b->paid);
+}
+
+/* Return: it is over; false: somebody is changing the thread, later again. */
+static bool vbh_boost_finish(struct vbh_vcpu *v)
+{
+	struct vbh_boost *b = &v->boost;
+
+	if (!vbh_lift_settle(&b->lift))
+		return false;
+	if (b->lift.changed)
+		vbh_boost_count(v, VBH_B_USER_CHANGED);
+	vbh_boost_count(v, b->ended);
+	return true;
 }
 
 /*
@@ -413,23 +427,33 @@ static void vbh_boost_take_new(struct list_head *active)
 	}
 }
 
-/* Return: when the next one is to end, 0: there is none. */
+/* Until somebody's change of a thread is looked for again. */
+#define VBH_BOOST_SETTLE_NS	(50 * NSEC_PER_USEC)
+
+/* Return: when to look at them again, 0: there is none. */
 static u64 vbh_boost_end_due(struct list_head *active, bool all)
 {
 	struct vbh_vcpu *v, *next;
-	u64 now = ktime_get_mono_fast_ns(), first = 0;
+	u64 now, first = 0;
 
 	list_for_each_entry_safe(v, next, active, boost.active) {
 		struct vbh_boost *b = &v->boost;
 
-		if (all || READ_ONCE(b->over) ||
-		    (now >= b->deadline && !vbh_boost_again(v, now))) {
-			list_del(&b->active);
-			vbh_boost_finish(v, now);
-			vbh_boost_free(v);
-		} else if (!first || b->deadline < first) {
-			first = b->deadline;
+		now = ktime_get_mono_fast_ns();
+		if (!b->ended && (all || READ_ONCE(b->over) ||
+				  (now >= b->deadline &&
+				   !vbh_boost_again(v, now))))
+			vbh_boost_put_back(v);
+		if (b->ended) {
+			if (vbh_boost_finish(v)) {
+				list_del(&b->active);
+				vbh_boost_free(v);
+				continue;
+			}
+			b->deadline = now + VBH_BOOST_SETTLE_NS;
 		}
+		if (!first || b->deadline < first)
+			first = b->deadline;
 	}
 	return first;
 }
@@ -457,7 +481,8 @@ static int vbh_boost_thread(void *unused)
 	}
 	/* No hook is on any more. */
 	vbh_boost_take_new(&active);
-	vbh_boost_end_due(&active, true);
+	while (vbh_boost_end_due(&active, true))
+		usleep_range(20, 100);
 	return 0;
 }
 

@@ -21,7 +21,6 @@
  * Only the booster lifts (vbh_boost.c), one thread at a time or several.
  */
 #include <linux/capability.h>
-#include <linux/delay.h>
 #include <linux/kprobes.h>
 #include <linux/list.h>
 #include <linux/sched.h>
@@ -140,7 +139,9 @@ static bool vbh_answer_is_wrong(const struct vbh_change_call *c, int ret)
 
 	if (!c->lifted || !c->user)
 		return false;
-	if (policy < 0)
+	/* With KEEP_PARAMS it has taken our priority for the thread's own. */
+	if (policy < 0 || (ret == -EINVAL && c->attr.sched_flags &
+					     SCHED_FLAG_KEEP_PARAMS))
 		return true;
 	return (ret == -EPERM || (!ret && (policy == SCHED_FIFO ||
 					   policy == SCHED_RR))) &&
@@ -376,37 +377,6 @@ static void vbh_lift_tidy(const struct vbh_lift *l)
 	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
 }
 
-/* A change that somebody made meanwhile; false: none, and none under way. */
-static bool vbh_lift_next_change(struct vbh_lift *l, bool *changed)
-{
-	struct sched_attr attr;
-	bool has_attr, has_nice;
-	unsigned long flags;
-	unsigned int calls;
-	long nice;
-
-	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
-	calls = l->calls;
-	has_attr = l->has_attr;
-	has_nice = l->has_nice;
-	attr = l->attr;
-	nice = l->nice;
-	l->has_attr = false;
-	l->has_nice = false;
-	if (!calls && !has_attr && !has_nice)
-		list_del(&l->list);
-	raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
-
-	if (has_attr)
-		sched_setattr_nocheck(l->task, &attr);
-	if (has_nice)
-		set_user_nice(l->task, nice);
-	*changed |= has_attr;
-	if (calls)
-		usleep_range(20, 100);
-	return calls || has_attr || has_nice;
-}
-
 /**
  * vbh_unlift() - make a thread what it was
  * @l: in use
@@ -414,25 +384,60 @@ static bool vbh_lift_next_change(struct vbh_lift *l, bool *changed)
  *	in @l->repaid
  *
  * Where the scheduler refuses to, it becomes SCHED_NORMAL (@l->left_normal).
- * Waits for a change by somebody else that is under way.
+ * vbh_lift_settle() has to follow.
  * Context: the booster.
- * Return: somebody else has changed its policy.
  */
-bool vbh_unlift(struct vbh_lift *l, u64 repay)
+void vbh_unlift(struct vbh_lift *l, u64 repay)
 {
 	struct task_struct *p = l->task;
-	bool changed = !vbh_lift_is_ours(p);
 
 	l->repaid = 0;
 	l->left_normal = false;
-	if (!changed) {
+	l->changed = !vbh_lift_is_ours(p);
+	if (!l->changed) {
 		l->repaid = vbh_lift_repay(p, repay);
 		l->left_normal = !vbh_lift_put_back(l);
 	}
 	vbh_lift_tidy(l);
-	while (vbh_lift_next_change(l, &changed))
-		;
-	return changed;
+}
+
+/**
+ * vbh_lift_settle() - what others have changed meanwhile counts
+ * @l: after vbh_unlift()
+ *
+ * A change by somebody else that is still under way is not waited for: who
+ * makes it may have lost its CPU, and other threads are to be put back.
+ * Context: the booster.
+ * Return: @l is not in use any more; false: to be called again.
+ */
+bool vbh_lift_settle(struct vbh_lift *l)
+{
+	struct sched_attr attr;
+	bool has_attr, has_nice;
+	unsigned long flags;
+	unsigned int calls;
+	long nice;
+
+	do {
+		raw_spin_lock_irqsave(&vbh_lift_lock, flags);
+		calls = vb_fault("settle") ? 1 : l->calls;
+		has_attr = l->has_attr;
+		has_nice = l->has_nice;
+		attr = l->attr;
+		nice = l->nice;
+		l->has_attr = false;
+		l->has_nice = false;
+		if (!calls && !has_attr && !has_nice)
+			list_del(&l->list);
+		raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
+
+		if (has_attr)
+			sched_setattr_nocheck(l->task, &attr);
+		if (has_nice)
+			set_user_nice(l->task, nice);
+		l->changed |= has_attr;
+	} while (has_attr || has_nice);
+	return !calls;
 }
 
 /**

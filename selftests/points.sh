@@ -75,6 +75,20 @@ settled() { [ "$(thread_policies)" = "$((VCPUS - 1)) SCHED_BATCH 1 SCHED_OTHER" 
 check "put_back: that thread is an ordinary one, the others are as they were" await 60 settled
 echo "# $(thread_policies)"
 echo 1 > $SETTINGS/boost
+# Somebody's change of each thread is under way and does not end: no other
+# thread stays lifted for that.
+boosts_begun() { echo "$(($(boosts_of hint) + $(boosts_of task) + $(boosts_of holder) + $(boosts_of fast_path)))"; }
+boosts_ended() { echo "$(($(boosts_of ended_done) + $(boosts_of ended_off_cpu) + $(boosts_of ended_bound) + $(boosts_of ended_gone)))"; }
+open_boosts() { echo $(($(boosts_begun) - $(boosts_ended))); }
+host_fails settle -1
+held() { [ "$(open_boosts)" -ge 3 ]; }
+check "settle: several boosts cannot end" await 120 held
+check "settle: each thread is put back all the same" await 60 settled
+echo "# $(open_boosts) of $VCPUS open, $(thread_policies)"
+host_fails settle 0
+check "settle: then they end, and boosts go on" eval 'before=$(boosts_ended)
+	more() { [ "$(boosts_ended)" -gt $((before + 5)) ]; }
+	await 120 more'
 check "boosts go on" eval 'before=$(($(boosts_of hint) + $(boosts_of fast_path)))
 	more() { [ "$(($(boosts_of hint) + $(boosts_of fast_path)))" -gt $before ]; }
 	await 120 more'
@@ -97,6 +111,25 @@ check "let_go: the guest registers with new pages" await 60 is_active 0
 check "let_go: guest module goes" guest_module 0 unload
 check "let_go: nothing stays pinned" await 30 all_unpinned
 unload vbalance_host
+
+# ---- the guest: a queue is being served and cannot be looked at ----
+check "sweep: host module comes" load vbalance_host
+guest_module 0 load
+check "sweep: the guest registers" await 60 is_active 0
+traffic_start "$(guest_ip 0)"
+check "sweep: packets are answered" traffic_more 5
+equal "sweep: none was late" "$(g 0 gstat sweeps_late)" 0
+guest_fails sweep -1
+unload vbalance_host
+# Before and after the area is dropped.
+swept() { [ "$(g 0 gstat sweeps)" -ge 2 ]; }
+check "sweep: it ends all the same" await 60 swept
+guest_fails sweep 0
+equal "sweep: each queue was interrupted once more instead, each time" \
+	"$(g 0 gstat sweeps_late)" "$((2 * $(g 0 'cols $GUEST/irqs redirect | grep -c -v no_key')))"
+check "sweep: traffic goes on" traffic_more 5
+traffic_stop "sweep: every packet is answered, once"
+check "sweep: guest module goes" guest_module 0 unload
 
 # ---- the guest: interrupts that cannot be moved ----
 guest_module 0 load policy=paper remap=affinity
