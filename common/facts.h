@@ -96,14 +96,20 @@ static int vb_facts_find(const char *module, const struct vb_fact *facts,
 	err = vb_btf_file_open(&kernel, "vmlinux", NULL);
 	if (err)
 		return err;
-	if (module && !vb_btf_file_open(&mod, module, &kernel.btf)) {
+	if (module)
+		err = vb_btf_file_open(&mod, module, &kernel.btf);
+	if (module && !err) {
 		*has_module = true;
 		vb_facts_look(&mod.btf, facts, r, nr);
 		vb_btf_file_close(&mod);
 	}
-	vb_facts_look(&kernel.btf, facts, r, nr);
+	/* Built in, or without a description of its own. */
+	if (err == -ENOENT)
+		err = 0;
+	if (!err)
+		vb_facts_look(&kernel.btf, facts, r, nr);
 	vb_btf_file_close(&kernel);
-	return 0;
+	return err;
 }
 
 static void vb_fact_complain(const struct vb_fact *f,

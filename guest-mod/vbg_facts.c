@@ -33,6 +33,8 @@ static const struct vb_fact vbg_facts[] = {
 	VB_MEMBER(VBG_F_LOAD, irq_data, common),
 	VB_MEMBER(VBG_F_LOAD, irq_common_data, state_use_accessors),
 	VB_MEMBER(VBG_F_LOAD, irq_common_data, affinity),
+	VB_MEMBER(VBG_F_LOAD, irq_common_data, effective_affinity),
+	VB_MEMBER(VBG_F_LOAD, irqaction, next),
 	VB_MEMBER(VBG_F_LOAD, irqaction, handler),
 	VB_MEMBER(VBG_F_LOAD, irqaction, thread_fn),
 	VB_MEMBER(VBG_F_LOAD, irqaction, dev_id),
@@ -52,10 +54,12 @@ static const struct vb_fact vbg_facts[] = {
 	VB_TRACE(VBG_F_REDIRECT, vector_config, "0(*,4,4,4,4"),
 	VB_TRACE(VBG_F_REDIRECT, vector_clear, "0(*,4,4,4,4,4"),
 	VB_MEMBER(VBG_F_REDIRECT, irq_data, parent_data),
+	VB_MEMBER(VBG_F_REDIRECT, irq_chip, name),
 
 	VB_TRACE(VBG_F_TASK, sched_wakeup, "0(*,task_struct*"),
 	VB_TRACE(VBG_F_TASK, sched_switch, "0(*,1,task_struct*,task_struct*,4"),
 	VB_MEMBER(VBG_F_TASK, task_struct, flags),
+	VB_MEMBER(VBG_F_TASK, task_struct, comm),
 	VB_MEMBER(VBG_F_TASK, thread_info, cpu),
 };
 

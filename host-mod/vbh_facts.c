@@ -15,6 +15,8 @@
 #include "vbh.h"
 
 static const struct vb_fact vbh_facts_of_kernel[] = {
+	VB_MEMBER(VBH_F_BOOST, task_struct, usage),
+	VB_MEMBER(VBH_F_BOOST, task_struct, thread_info.cpu),
 	VB_MEMBER(VBH_F_BOOST, task_struct, policy),
 	VB_MEMBER(VBH_F_BOOST, task_struct, prio),
 	VB_MEMBER(VBH_F_BOOST, task_struct, static_prio),
@@ -50,6 +52,9 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, arch.mp_state),
 	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, arch.l1_tsc_offset),
 	VB_MEMBER(VBH_F_RUN_STATE, kvm_vcpu, arch.l1_tsc_scaling_ratio),
+	VB_MEMBER(VBH_F_RUN_STATE, task_struct, nvcsw),
+	VB_MEMBER(VBH_F_RUN_STATE, task_struct, nivcsw),
+	VB_MEMBER(VBH_F_RUN_STATE, task_struct, mm),
 	VB_MEMBER(VBH_F_RUN_STATE, kvm, mm),
 	VB_MEMBER(VBH_F_RUN_STATE, kvm, userspace_pid),
 	VB_MEMBER(VBH_F_RUN_STATE, kvm, users_count),
@@ -91,7 +96,8 @@ static const struct vb_fact vbh_facts_of_vhost[] = {
 };
 
 static const char *vbh_differs[VBH_NR_FEATURES];
-static char vbh_facts_detail[48];
+static char vbh_facts_detail[64];
+static int vbh_facts_kernel;	/* how many, or why none */
 
 /**
  * vbh_facts_differ() - is a feature built for another kernel?
@@ -103,20 +109,26 @@ const char *vbh_facts_differ(enum vbh_feature f)
 	return vbh_differs[f];
 }
 
-static void vbh_facts_say(int compared)
+static void vbh_facts_say(int kvm)
 {
-	int err = min(compared, 0);
+	const char *what = vbh_facts_kernel < 0 ? "the kernel" : "kvm";
+	int err = min(vbh_facts_kernel, 0) ?: min(kvm, 0);
 
-	if (err)
-		pr_info("no BTF to compare with (error %d): only the release is checked\n",
-			err);
-	snprintf(vbh_facts_detail, sizeof(vbh_facts_detail),
-		 err ? "no BTF, only the release is checked" :
-		       "%d facts about kernel and kvm", compared);
+	/* A module without a description. */
+	if (!err && !kvm)
+		err = -ENODATA;
+	if (err) {
+		pr_info("no BTF of %s to compare with (error %d): only the release is checked\n",
+			what, err);
+		snprintf(vbh_facts_detail, sizeof(vbh_facts_detail),
+			 "no BTF of %s, only the release is checked", what);
+	} else {
+		snprintf(vbh_facts_detail, sizeof(vbh_facts_detail),
+			 "%d facts about kernel and kvm",
+			 vbh_facts_kernel + kvm);
+	}
 	vbh_feature_set(VBH_F_CHECK, err, vbh_facts_detail);
 }
-
-static int vbh_facts_kernel;	/* how many, or why none */
 
 /* Before anything else. Context: process, sleeps. */
 void vbh_facts_check_kernel(void)
@@ -129,14 +141,15 @@ void vbh_facts_check_kernel(void)
 /* Before KVM is hooked, each time it comes. Context: process, sleeps. */
 void vbh_facts_check_kvm(void)
 {
-	int n;
-
 	vbh_differs[VBH_F_RUN_STATE] = NULL;
 	vbh_differs[VBH_F_REGISTRATION] = NULL;
 	vbh_differs[VBH_F_REDIRECT] = NULL;
-	n = vb_facts_check("kvm", vbh_facts_of_kvm,
-			   ARRAY_SIZE(vbh_facts_of_kvm), vbh_differs);
-	vbh_facts_say(n < 0 ? n : n + max(vbh_facts_kernel, 0));
+	/* There was no memory, or no /sys. */
+	if (vbh_facts_kernel < 0)
+		vbh_facts_check_kernel();
+	vbh_facts_say(vb_facts_check("kvm", vbh_facts_of_kvm,
+				     ARRAY_SIZE(vbh_facts_of_kvm),
+				     vbh_differs));
 }
 
 /* Before vhost-net is hooked, each time it comes. Context: process, sleeps. */

@@ -353,8 +353,8 @@ static void vbh_registration_on(void)
 /* By the mechanism that the needed ones use. */
 static void vbh_deliver_add(void)
 {
-	const char *missing, *unused, *how = "ftrace";
-	int err = -ENOEXEC;
+	const char *missing, *slow = NULL, *how = "ftrace";
+	int err = -ENOEXEC, err_slow = -ENOENT;
 
 	missing = vbh_facts_differ(VBH_F_REDIRECT);
 	if (missing) {
@@ -362,12 +362,19 @@ static void vbh_deliver_add(void)
 	} else if (vbh_ops_on) {
 		err = vbh_ftrace_add_to(VBH_H_DELIVER + 1, &missing);
 		if (!err)
-			vbh_ftrace_add_to(VBH_NR_H, &unused);
+			err_slow = vbh_ftrace_add_to(VBH_NR_H, &slow);
 	} else {
 		how = "kprobe";
 		err = vbh_kprobes_add_to(VBH_H_DELIVER + 1, &missing);
 		if (!err)
-			vbh_kprobes_add_to(VBH_NR_H, &unused);
+			err_slow = vbh_kprobes_add_to(VBH_NR_H, &slow);
+	}
+	/* Older kernels do not have it, and need none. */
+	if (err_slow && err_slow != -ENOENT) {
+		how = vbh_ops_on ? "ftrace, but not what may sleep" :
+				   "kprobe, but not what may sleep";
+		pr_warn("redirect: not what may sleep (%s: error %d)\n", slow,
+			err_slow);
 	}
 	if (vbh_redirect_param)
 		vbh_feature_set(VBH_F_REDIRECT, err, err ? missing : how);
@@ -421,6 +428,8 @@ static void vbh_hooks_off(const char *why)
 {
 	int f;
 
+	/* A late boost must not be followed by one for whom nobody sees go. */
+	vbh_feature_set(VBH_F_BOOST, -ENXIO, why);
 	/* No new registrations, then no state, then the objects. */
 	vbh_kretprobe_del();
 	vbh_ftrace_del_all();

@@ -66,6 +66,16 @@ unload vbalance_host
 host_without kvm_emulate_hypercall registration
 host_without kvm_irq_delivery_to_apic_fast redirect
 host_without kvm_irq_delivery_to_apic_fast redirect hook=kprobe
+# Of two, one only: what passes the other is not redirected.
+for hook in ftrace kprobe; do
+	what="__kvm_irq_delivery_to_apic with hook=$hook is refused"
+	log_from_here
+	check "$what: loaded" load vbalance_host "other_hook=__kvm_irq_delivery_to_apic:$REFUSED" hook=$hook
+	equal "$what: off is" "$(host_off)" ""
+	check "$what: debugfs says so" grep -q "^redirect on ($hook, but not what may sleep)" $HOST/features
+	check "$what: the log as well" log_says "redirect: not what may sleep (__kvm_irq_delivery_to_apic: error -"
+	check "$what: unloaded" unload vbalance_host
+done
 host_without __sched_setscheduler boost_changes
 host_without set_user_nice boost_changes
 host_without vhost_net_ioctl rings
@@ -112,10 +122,10 @@ for hook in sched_wakeup sched_switch; do
 	# With redirection there is no borrowing.
 	guest_without $hook "borrow task" "hints of processes"
 done
-for hook in x86_platform_ipi_entry vector_config; do
+for hook in x86_platform_ipi_entry x86_platform_ipi_exit vector_config vector_clear; do
 	guest_without $hook redirect redirection
 done
-for hook in irq_handler_entry cpu_idle; do
+for hook in irq_handler_entry irq_handler_exit softirq_entry softirq_exit local_timer_entry local_timer_exit cpu_idle; do
 	guest_refuses $hook
 done
 unload vbalance_host

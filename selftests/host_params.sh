@@ -103,5 +103,33 @@ else
 		check "and it is what the module was built for" grep -q "^btf_check on" $HOST/features
 fi
 check "unloaded" unload vbalance_host
+
+# Nothing to compare with is not the same as nothing that differs.
+BTF=/sys/kernel/btf
+others_off() { sed -n '/^btf_check/d; s/^\([a-z_]*\) off.*/\1/p' $HOST/features; }
+not_compared() {	# WHAT
+	log_before=$(dmesg | wc -l)
+	check "no BTF of $1: loaded" load vbalance_host
+	check "no BTF of $1: debugfs says so" \
+		grep -q "^btf_check off (no BTF of $1, only the release is checked" $HOST/features
+	equal "no BTF of $1: nothing else is off" "$(others_off)" "$were_off"
+	check "no BTF of $1: the log says so" eval 'dmesg | tail -n +$((log_before + 1)) |
+		grep -q "vbalance_host: no BTF of $1 to compare with (error -"'
+	check "no BTF of $1: unloaded" unload vbalance_host
+}
+if [ -e $BTF/kvm ]; then
+	load vbalance_host
+	were_off=$(others_off)
+	unload vbalance_host
+	: > "$KTAP_TMP/empty"
+	mount --bind "$KTAP_TMP/empty" $BTF/kvm
+	not_compared kvm
+	umount $BTF/kvm
+	mount -t tmpfs none $BTF
+	not_compared "the kernel"
+	umount $BTF
+else
+	skip "nothing to compare kvm with" "this kernel has no BTF for modules"
+fi
 check "debugfs folder is gone" [ ! -e $DEBUG ]
 ktap_end
