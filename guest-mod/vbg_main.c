@@ -66,7 +66,7 @@ MODULE_PARM_DESC(backoff_ms, "how long an interrupt that somebody else moved is 
 
 unsigned int vbg_borrow_us = 500;
 VB_RANGE_PARAM(borrow_us, vbg_borrow_us, 0, 100000, 0644);
-MODULE_PARM_DESC(borrow_us, "while an active queue's owner is away, another vCPU looks at it after this time, us, 0..100000 (default 500; 0: at interrupts and ticks only)");
+MODULE_PARM_DESC(borrow_us, "while an active queue's owner is away, another vCPU looks at it after this time at the earliest, us, 0..100000 (default 500; 0: at interrupts and ticks only)");
 
 unsigned int vbg_borrow_cpu = 2;
 VB_RANGE_PARAM(borrow_cpu, vbg_borrow_cpu, 0, 100, 0644);

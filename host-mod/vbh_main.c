@@ -31,7 +31,7 @@ MODULE_PARM_DESC(redirect, "0 or 1 (default 1): offer guests to redirect interru
 
 bool vbh_redirect_leaving = true;
 VB_BOOL_PARAM(redirect_leaving, vbh_redirect_leaving, 0644);
-MODULE_PARM_DESC(redirect_leaving, "0 or 1 (default 1): redirect interrupts also of a vCPU that runs, but will have lost its CPU before it has served one");
+MODULE_PARM_DESC(redirect_leaving, "0 or 1 (default 1): a vCPU that runs, but will have lost its CPU before it has served an interrupt, counts as one that does not run");
 
 unsigned int vbh_vmm_us = 1000;
 VB_RANGE_PARAM(vmm_us, vbh_vmm_us, 0, 1000000, 0644);

@@ -67,7 +67,8 @@ static bool vbh_leaves_soon(const struct vbh_vcpu *v,
 	u64 service = (u64)READ_ONCE(reg->guest[v->slot].service_ns) *
 		      tsc_khz / 1000000;
 
-	return vb_stay_is_short(READ_ONCE(v->stay_mean),
+	return READ_ONCE(vbh_redirect_leaving) &&
+	       vb_stay_is_short(READ_ONCE(v->stay_mean),
 				vbh_cycles_since(&v->stay_since, now), service);
 }
 
@@ -77,8 +78,7 @@ static bool vbh_needs_rescue(const struct vbh_vcpu *v,
 {
 	switch (READ_ONCE(v->word) & VBH_STATE_MASK) {
 	case VB_VCPU_RUNNING:
-		return READ_ONCE(vbh_redirect_leaving) &&
-			vbh_leaves_soon(v, reg, now);
+		return vbh_leaves_soon(v, reg, now);
 	case VB_VCPU_PREEMPTED:
 		return true;
 	case VB_VCPU_VMM:

@@ -57,8 +57,9 @@ TRACE_EVENT(vb_host_hypercall,
 );
 
 /*
- * An MSI for a preempted vCPU: key number, its vector and vCPU, and the vCPU
- * and vector that it became (vector 0: nobody ran, delivered as it was).
+ * An MSI for a vCPU that does not run, or is about to leave: key number, its
+ * vector and vCPU, and the vCPU and vector that it became (vector 0: delivered
+ * as it was).
  */
 TRACE_EVENT(vb_host_redirect,
 	TP_PROTO(int pid, int key, u32 vector, u32 owner, u32 target,

@@ -227,11 +227,13 @@ struct vb_vcpu_guest {
 /*
  * Redirection at delivery. The guest lists the MSIs of its virtqueues: key n
  * says where interrupt n goes at present. When the host is about to deliver an
- * MSI that matches a key to a vCPU that has lost its CPU, it sets bit n in the
- * pending word of a vCPU that runs, then that vCPU's bit in pending_slots, and
- * delivers that vCPU's redirect_vector instead. With no vCPU running it sets
- * bit n in the pending word of the destination and delivers the MSI as it is:
- * whichever vCPU gets a CPU first serves the queue ("posted").
+ * MSI that matches a key to a vCPU that has lost its CPU (or is about to, or
+ * has been in the VMM for long), it sets bit n in the pending word of a vCPU
+ * that runs, then that vCPU's bit in pending_slots, and delivers that vCPU's
+ * redirect_vector instead. With no such vCPU it sets bit n in the pending word
+ * of the destination: whichever vCPU gets a CPU first serves the queue
+ * ("posted"). The MSI is delivered as it is then, or as the destination's own
+ * redirect_vector if that runs and is about to lose its CPU.
  *
  * The guest, before it reads the pending word of a slot, clears the slot's bit
  * in pending_slots; then takes the bits with an atomic exchange. A bit that
@@ -265,7 +267,7 @@ struct vb_redirect {
 	__u32	reserved0[15];
 	/* 0x1040: host; counts of pending bits that it has set */
 	__u64	nr_diverted;		/* for a vCPU that ran */
-	__u64	nr_posted;		/* for the destination, nobody ran */
+	__u64	nr_posted;		/* for the destination itself */
 	__u64	reserved1[6];
 	/* 0x1080 */
 	__u8	reserved2[0x180];

@@ -166,6 +166,10 @@ static void candidates(void)
 		  WANT(DIVERTED(1)));
 	expect_at("another one, late in its stay: posted", 0, 1, &late,
 		  WANT(POSTED(0)));
+	set_parameter("redirect_leaving", "0");
+	expect_at("redirect_leaving=0, another one, late in its stay: diverted",
+		  0, 1, &late, WANT(DIVERTED(1)));
+	set_parameter("redirect_leaving", "1");
 }
 
 static void all(void)
