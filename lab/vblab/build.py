@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterable, Iterator
@@ -18,7 +17,7 @@ from typing import Iterable, Iterator
 from . import kernels, paths
 from .kernels import Kernel
 from .root import WORK_IN_ROOT, PackageRoot
-from .util import Hasher, LabError, locked, say, tail, temp_dir
+from .util import Hasher, LabError, locked, say, surplus, tail, temp_dir
 
 # Everything that the top Makefile's `modules` target reads.
 MODULE_SOURCES = re.search(r"^MODULE_SOURCES := (.*)",
@@ -224,12 +223,8 @@ def _compile(root: PackageRoot, repo: Path, source: Path, target: Path,
 
 
 def _trim(pattern: str) -> None:
-    by_age = sorted(paths.builds().glob(pattern),
-                    key=lambda p: p.stat().st_mtime, reverse=True)
-    young = time.time() - KEEP_SECONDS
-    for old in by_age[KEEP_BUILDS:]:
-        if old.exists() and old.stat().st_mtime >= young:
-            continue
+    for old in surplus(paths.builds().glob(pattern), KEEP_BUILDS,
+                       KEEP_SECONDS):
         if old.is_dir():
             shutil.rmtree(old, ignore_errors=True)
         else:

@@ -19,11 +19,15 @@ from . import (build, images, kernels, logs, machine, options, paths, root,
                toolsroot)
 from .cpio import Archive
 from .kernels import Kernel
-from .util import Interrupted, LabError, say, tail, temp_dir, warn
+from .util import (Interrupted, LabError, hold, remove_unless_held, say,
+                   surplus, tail, temp_dir, warn)
 
 EXIT_OK, EXIT_SCRIPT, EXIT_SETUP, EXIT_LOG, EXIT_TIMEOUT = range(5)
 EXIT_INTERRUPTED = 130
 KEEP_RUNS = 20
+# Nor is what another checkout has just written thrown away: somebody is about
+# to read it.
+KEEP_SECONDS = 86400
 POLL = 0.05
 STOPPED = "L1 stopped before its scripts had ended"
 
@@ -275,6 +279,10 @@ def _unpack(tar: Path, out: Path) -> None:
         warn(f"what L1 sent back is incomplete: {e}")
 
 
+# Locks on the folders that this process writes its runs into, while it lives.
+_held: list[int] = []
+
+
 def make_out(explicit: Path | None) -> Path:
     if explicit is not None:
         explicit.mkdir(parents=True, exist_ok=True)
@@ -292,9 +300,9 @@ def make_out(explicit: Path | None) -> Path:
         n += 1
         out = runs / f"{stamp}-{n}"
     out.mkdir()
-    for old in sorted(runs.iterdir(), key=lambda p: p.stat().st_mtime,
-                      reverse=True)[KEEP_RUNS:]:
-        shutil.rmtree(old, ignore_errors=True)
+    _held.append(hold(out))
+    for old in surplus(runs.iterdir(), KEEP_RUNS, KEEP_SECONDS):
+        remove_unless_held(old)
     return out
 
 

@@ -151,6 +151,43 @@ def remove_tree(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
+def surplus(found: Iterable[Path], keep: int, seconds: float) -> list[Path]:
+    """All but the newest `keep`, and but what is younger than `seconds`."""
+    by_age = []
+    for path in found:
+        # Another lab process may have removed it meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            by_age.append((path.stat().st_mtime, path))
+    by_age.sort(reverse=True)
+    young = time.time() - seconds
+    return [path for mtime, path in by_age[keep:] if mtime < young]
+
+
+def _open_folder(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def hold(path: Path) -> int:
+    """A lock on a folder, which lasts as long as this descriptor is open."""
+    fd = _open_folder(path)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    return fd
+
+
+def remove_unless_held(path: Path) -> None:
+    try:
+        fd = _open_folder(path)
+    except OSError:
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove_tree(path)
+    except (BlockingIOError, LabError):
+        pass
+    finally:
+        os.close(fd)
+
+
 @contextlib.contextmanager
 def temp_dir(parent: Path, prefix: str) -> Iterator[Path]:
     """A temporary folder that goes away on every exit.
@@ -161,9 +198,8 @@ def temp_dir(parent: Path, prefix: str) -> Iterator[Path]:
     parent.mkdir(parents=True, exist_ok=True)
     _sweep(parent)
     path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = hold(path)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
         yield path
     finally:
         if path.exists():
@@ -177,13 +213,6 @@ def _sweep(parent: Path) -> None:
             # Fresh ones may not be locked yet.
             if not path.is_dir() or time.time() - path.stat().st_mtime < 60:
                 continue
-            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             continue
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            remove_tree(path)
-        except (BlockingIOError, LabError):
-            pass
-        finally:
-            os.close(fd)
+        remove_unless_held(path)
