@@ -46,8 +46,7 @@ class Pairs(unittest.TestCase):
     def test_all_boots_get_the_environment(self):
         o = cli.parser().parse_args(["matrix", "--env", "LONG=1", "--env",
                                      "A=b", "--filter", "host alone"])
-        with mock.patch.object(kernels, "get"), \
-                mock.patch.object(suite, "run_boots") as run_boots, \
+        with mock.patch.object(suite, "run_boots") as run_boots, \
                 mock.patch.object(suite, "report",
                                   lambda work, tally, last: work(None)):
             matrix.run(o)

@@ -6,9 +6,11 @@ import re
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import labpath  # noqa: F401
-from vblab import cli, kernels, logs, machine, session, suite
+from vblab import cli, coverage, kernels, logs, machine, session, suite
+from vblab.ktap import FAILED, PASSED, Result
 from vblab.suite import Boot, Test
 from vblab.util import LabError
 
@@ -122,6 +124,98 @@ class Results(unittest.TestCase):
         self.assertLess(text.index("begin 0"), text.index("begin 1"))
         self.assertIn("timeout 9 guest 0 'cd /lab/selftests && exec ./g.sh'",
                       text)
+
+
+class Lacking(unittest.TestCase):
+    """What cannot be made fails, and nothing else does."""
+
+    def setUp(self):
+        out = io.StringIO()
+        for context in (contextlib.redirect_stdout(out),
+                        tempfile.TemporaryDirectory()):
+            self.folder = context.__enter__()
+            self.addCleanup(context.__exit__, None, None, None)
+        self.said = out
+
+    def patch(self, where, name, value):
+        patch = mock.patch.object(where, name, value)
+        self.addCleanup(patch.stop)
+        return patch.start()
+
+    def run_boots(self, boots, lacking):
+        """States by name, with a lab that only says that boots went well."""
+        def prepare(o):
+            prepared.append((o.host_kernel, o.guest_kernel))
+            if lacking in prepared[-1]:
+                raise LabError(f"no kernel {lacking}\nand a log")
+
+        def start(boot, out):
+            proc = mock.Mock(returncode=0)
+            return suite._Running(boot, out, proc, 0)
+
+        prepared = []
+        self.patch(session, "prepare", prepare)
+        self.patch(suite, "_start", start)
+        self.patch(suite, "_finish", lambda r: [
+            Result(f"{r.boot.name}: ran", PASSED)])
+        self.patch(suite, "_show_failed_output", lambda *args: None)
+        tally = suite.Tally()
+        suite.run_boots(boots, 2, lambda: 0, Path(self.folder), tally)
+        return prepared, tally
+
+    def test_a_kernel(self):
+        for lacking in ("6.1", "newest"):
+            with self.subTest(lacking):
+                prepared, tally = self.run_boots([
+                    Boot(name, ["--host-kernel", host, "--guest-kernel", guest],
+                         BOOT.tests)
+                    for name, host, guest in (("a", "6.1", "newest"),
+                                              ("b", "6.12", "6.12"),
+                                              ("c", "6.12", "6.12"),
+                                              ("d", "6.1", "newest"))], lacking)
+                # Each pair once, also one that cannot be had.
+                self.assertEqual(prepared, [("6.1", "newest"),
+                                            ("6.12", "6.12")])
+                failed = [(f"{boot}: {what}", note) for boot in "ad"
+                          for what, note in (
+                              ("l2-0/g.sh", "was not run"),
+                              ("l1/a.sh", "was not run"),
+                              ("boot and kernel logs", f"no kernel {lacking}"))]
+                self.assertEqual([(r.name, r.note) for r in tally.results
+                                  if r.state == FAILED], failed)
+                self.assertEqual([r.name for r in tally.results
+                                  if r.state == PASSED], ["b: ran", "c: ran"])
+                self.assertIn("and a log", self.said.getvalue())
+
+    def suite(self, *words):
+        self.patch(session, "make_out", lambda explicit: Path(self.folder))
+        self.patch(suite, "temp_dir", lambda parent, prefix:
+                   contextlib.nullcontext(Path(self.folder)))
+        self.patch(suite, "run_boots", lambda boots, side, taken, out, tally:
+                   tally.add([Result("boots", PASSED)]))
+        o = cli.parser().parse_args(["test", *words])
+        status = o.func(o)
+        return status, self.said.getvalue().splitlines()
+
+    def lacks(self, *args, **kwargs):
+        raise LabError("there is none")
+
+    def test_coverage(self):
+        self.patch(coverage, "report", self.lacks)
+        self.patch(kernels, "get", lambda name: None)
+        status, lines = self.suite("--coverage", "--filter", "^smoke$")
+        self.assertEqual(status, 1)
+        self.assertIn("FAILED coverage (there is none)", lines)
+        self.assertEqual(lines[-1], "1 passed, 1 failed, 0 skipped")
+
+    def test_the_compiler(self):
+        self.patch(suite.root, "ensure", self.lacks)
+        # One runs before the others, one beside them.
+        status, lines = self.suite("--filter", "^(unit|model|smoke)$")
+        self.assertEqual(status, 1)
+        self.assertIn("FAILED unit (there is none)", lines)
+        self.assertIn("FAILED model (there is none)", lines)
+        self.assertEqual(lines[-1], "1 passed, 2 failed, 0 skipped")
 
 
 class Verdicts(unittest.TestCase):

@@ -93,10 +93,6 @@ def run(o: argparse.Namespace) -> int:
     tally = Tally()
 
     def work(out):
-        for p in pairs:
-            # Made before the clocks of the boots run.
-            kernels.get(p.host)
-            kernels.get(p.guest)
         suite.run_boots(chosen, suite.jobs(o.jobs), lambda: 0, out, tally)
 
     return suite.report(work, tally, lambda: print(

@@ -267,16 +267,34 @@ def _finish(run: _Running) -> list[Result]:
     return boot_results(run.boot, output, code, reason)
 
 
+def _prepared(boots: list[Boot], tally: Tally) -> list[Boot]:
+    """What boots share is made once, before they all wait for it. Those that
+    lack something fail; the others are returned."""
+    from .cli import parser
+    lacks: dict[tuple[str, str], str] = {}
+    ready = []
+    for boot in boots:
+        o = parser().parse_args(["run", *boot.args])
+        pair = o.host_kernel, o.guest_kernel
+        if pair not in lacks:
+            lacks[pair] = ""
+            try:
+                session.prepare(o)
+            except LabError as e:
+                print(e, flush=True)
+                lacks[pair] = str(e).partition("\n")[0]
+        if lacks[pair]:
+            tally.add(boot_results(boot, "", session.EXIT_SETUP, lacks[pair]))
+        else:
+            ready.append(boot)
+    return ready
+
+
 def run_boots(boots: list[Boot], side: int, taken: Callable[[], int],
               out: Path, tally: Tally) -> None:
     """Up to @side side by side, with what else runs; results in the order in
     which they end."""
-    from .cli import parser
-    if len(boots) > 1 and side > 1:
-        # What they share is made once, before they all wait for it.
-        session.prepare(parser().parse_args(_run_words(boots[0], out)[:1]
-                                            + boots[0].args))
-    waiting = list(enumerate(boots))
+    waiting = list(enumerate(_prepared(boots, tally)))
     running: list[_Running] = []
     try:
         while waiting or running:
@@ -333,6 +351,14 @@ def _make_tests(name: str, work: Path, long: bool) -> list[Result]:
     return results
 
 
+def _or_failed(name: str, work: Callable[[], list[Result]]) -> list[Result]:
+    """Its results; what it lacks is one, and does not end the others."""
+    try:
+        return work()
+    except LabError as e:
+        return [Result(name, FAILED, str(e))]
+
+
 class _Beside(threading.Thread):
     """The results of what runs while others do."""
 
@@ -345,11 +371,9 @@ class _Beside(threading.Thread):
         self._results = [Result(name, FAILED, "did not end")]
 
     def run(self) -> None:
-        try:
-            with self._places:
-                self._results = self._tests(self._what, self._work)
-        except LabError as e:
-            self._results = [Result(self._what, FAILED, str(e))]
+        with self._places:
+            self._results = _or_failed(
+                self._what, lambda: self._tests(self._what, self._work))
 
     def results(self) -> list[Result]:
         # A signal is only seen between two waits.
@@ -370,6 +394,13 @@ def _python_tests(folder: str, work: Path,
     if any(r.state == FAILED for r in results):
         print(text, flush=True)
     return results
+
+
+def _coverage(used: tuple[str, str], out: Path,
+              total: Path | None) -> list[Result]:
+    built = [k for k in used if k not in kernels.packaged()]
+    coverage.report(kernels.get((built or used)[0]), out, total)
+    return []
 
 
 def run(o: argparse.Namespace) -> int:
@@ -426,7 +457,8 @@ def run(o: argparse.Namespace) -> int:
                 thread.start()
             for name in [n for n in plain if n not in beside]:
                 print(f"== {name}", flush=True)
-                tally.add(plain[name](name, folder))
+                tally.add(_or_failed(
+                    name, functools.partial(plain[name], name, folder)))
             run_boots(boots, side,
                       lambda: sum(t.is_alive() for t in beside.values()),
                       out, tally)
@@ -434,9 +466,8 @@ def run(o: argparse.Namespace) -> int:
                 print(f"== {name}", flush=True)
                 tally.add(thread.results())
         if o.coverage:
-            built = [k for k in used if k not in kernels.packaged()]
-            coverage.report(kernels.get((built or used)[0]), out,
-                            o.coverage_total)
+            tally.add(_or_failed("coverage", lambda: _coverage(
+                used, out, o.coverage_total)))
 
     def last_words() -> None:
         if left_out:
