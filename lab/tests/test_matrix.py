@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
+import re
 import unittest
 from unittest import mock
 
@@ -42,6 +43,28 @@ class Pairs(unittest.TestCase):
         self.assertEqual(boot.name, "old/new b")
         self.assertEqual(boot.args[-4:], ["--host-kernel", "old",
                                           "--guest-kernel", "new"])
+
+    def test_time_limits_of_a_slow_kernel(self):
+        for host, guest in (("debug", "6.12"), ("6.12", "debug")):
+            boot = matrix.on_pair(Boot("b", [], [Test("l1", "a.sh")], 9),
+                                  Pair(host, guest, ("b",)))
+            limit = 9 * kernels.slowness("debug")
+            self.assertGreater(limit, 9)
+            self.assertIn(f"timeout {limit} ./a.sh", suite.driver(boot))
+
+    def test_boots_for_one_kernel_only(self):
+        boots = {b.name: b for b in (
+            Boot("any", [], []), Boot("host", [], [], host="old"),
+            Boot("guest", [], [], guest="new"))}
+        pairs = [Pair(host, guest, tuple(boots))
+                 for host in ("old", "new") for guest in ("old", "new")]
+        for pattern, names in ((".", [
+                "old/old any", "old/old host",
+                "old/new any", "old/new host", "old/new guest",
+                "new/old any", "new/new any", "new/new guest"]),
+                ("new/new ", ["new/new any", "new/new guest"])):
+            self.assertEqual([b.name for b in matrix.chosen(
+                pairs, boots, re.compile(pattern))], names)
 
     def test_all_boots_get_the_environment(self):
         o = cli.parser().parse_args(["matrix", "--env", "LONG=1", "--env",

@@ -43,8 +43,17 @@ def load(data: dict, known: list[str]) -> list[Pair]:
     return pairs
 
 
+def chosen(pairs: list[Pair], boots: dict[str, Boot],
+           pattern: re.Pattern) -> list[Boot]:
+    """@boots: by name."""
+    return [on_pair(boots[b], p) for p in pairs for b in p.boots
+            if pattern.search(f"{p.name} {b}")
+            and suite.fits(boots[b], p.host, p.guest)]
+
+
 def on_pair(boot: Boot, pair: Pair) -> Boot:
     return replace(boot, name=f"{pair.name} {boot.name}",
+                   slow=kernels.slowness(pair.host, pair.guest),
                    args=boot.args + ["--host-kernel", pair.host,
                                      "--guest-kernel", pair.guest])
 
@@ -83,17 +92,15 @@ def run(o: argparse.Namespace) -> int:
         raise LabError(f"--filter: not a regular expression: {e}")
     pairs = [p for p in load(kernels.data(), list(boots))
              if any(pattern.search(f"{p.name} {b}") for b in p.boots)]
-    chosen = [on_pair(boots[b], p) for p in pairs for b in p.boots
-              if pattern.search(f"{p.name} {b}")]
-    chosen = suite.with_env(chosen, o.env)
+    wanted = suite.with_env(chosen(pairs, boots, pattern), o.env)
     if o.list:
-        for b in chosen:
+        for b in wanted:
             print(b.name)
         return 0
     tally = Tally()
 
     def work(out):
-        suite.run_boots(chosen, suite.jobs(o.jobs), lambda: 0, out, tally)
+        suite.run_boots(wanted, suite.jobs(o.jobs), lambda: 0, out, tally)
 
     return suite.report(work, tally, lambda: print(
         f"\n{table(pairs, tally.results)}\n"))

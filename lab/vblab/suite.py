@@ -141,14 +141,18 @@ def with_env(boots: list[Boot], env: list[tuple[str, str]]) -> list[Boot]:
     return [replace(b, args=b.args + words) for b in boots]
 
 
+def fits(boot: Boot, host: str, guest: str) -> bool:
+    """Some are for one kernel only."""
+    return boot.host in (None, host) and boot.guest in (None, guest)
+
+
 def on_kernels(boots: list[Boot], host: str, guest: str) -> list[Boot]:
     """Those that these kernels can run, and have a part in."""
     return [replace(b, slow=kernels.slowness(host, guest),
                     args=["--host-kernel", host, "--guest-kernel", guest,
                           *b.args])
             for b in boots
-            if b.host in (None, host) and b.guest in (None, guest)
-            and _has_part(b, host, guest)]
+            if fits(b, host, guest) and _has_part(b, host, guest)]
 
 
 def driver(boot: Boot) -> str:
