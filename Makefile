@@ -30,7 +30,7 @@ help:
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make test           unit tests, then the lab tests"
 	@echo "make test-long      more of them, and the soak for ten minutes instead of one"
-	@echo "make test-matrix    the lab tests on pairs of kernels (over an hour)"
+	@echo "make test-matrix    the lab tests on pairs of kernels (some two hours)"
 	@echo "make check          style, compiler and sparse warnings, rules, spelling, the ABI (root)"
 	@echo "make test-debug     all of them on kernels that watch memory, locks and data races (hours)"
 	@echo "make coverage       which lines of the modules they run"

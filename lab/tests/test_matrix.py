@@ -20,15 +20,32 @@ class Pairs(unittest.TestCase):
     def test_of_the_project(self):
         boots = [b.name for b in suite.load_boots(suite.TESTS)]
         pairs = [p.name for p in matrix.load(kernels.data(), boots)]
-        self.assertEqual(len(pairs), len(set(pairs)))
         # Both levels get every kernel.
         for level in (0, 1):
             series = {p.split("/")[level] for p in pairs}
             self.assertLessEqual({"6.1", "6.12", "newest"}, series)
 
+    def test_no_boot_is_for_the_default_kernel_alone(self):
+        boots = [b for b in suite.load_boots(suite.TESTS)
+                 if "--host-kernel" not in b.args]
+        pairs = {p.name: p.boots for p in
+                 matrix.load(kernels.data(), [b.name for b in boots])}
+        # Hours of the same that others do for minutes.
+        left_out = {"soak"}
+        for name in ("6.1", "newest"):
+            wanted = {b.name for b in boots if suite.fits(b, name, name)}
+            self.assertEqual(wanted - set(pairs[f"{name}/{name}"]), left_out)
+
     def test_load(self):
         self.assertEqual(matrix.load(data(), ["b", "c"]),
                          [Pair("old", "new", ("b",))])
+
+    def test_a_pair_that_is_there_twice(self):
+        twice = data(pairs=["old/new", "new/new"], boots=["b", "c"])
+        twice["matrix"]["more"] = {"pairs": ["old/new"], "boots": ["c", "d"]}
+        self.assertEqual(matrix.load(twice, ["b", "c", "d"]),
+                         [Pair("old", "new", ("b", "c", "d")),
+                          Pair("new", "new", ("b", "c"))])
 
     def test_mistakes_are_errors(self):
         for change in ({"pairs": ["old/older"]}, {"pairs": ["neww/old"]},

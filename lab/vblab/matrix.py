@@ -28,19 +28,21 @@ class Pair:
 
 
 def load(data: dict, known: list[str]) -> list[Pair]:
-    """The pairs of kernels.json; @known: names of boots."""
-    pairs = []
+    """The pairs of kernels.json; @known: names of boots. One that is there
+    several times gets the boots of all."""
+    pairs: dict[tuple[str, str], list[str]] = {}
     for name, spec in data["matrix"].items():
         for words in spec["pairs"]:
             host, guest = words.split("/")
             for kernel in (host, guest):
                 if kernel not in data["kernels"]:
                     raise LabError(f"matrix {name}: there is no kernel {kernel}")
-            pairs.append(Pair(host, guest, tuple(spec["boots"])))
+            boots = pairs.setdefault((host, guest), [])
+            boots += [b for b in spec["boots"] if b not in boots]
         for boot in spec["boots"]:
             if boot not in known:
                 raise LabError(f"matrix {name}: there is no boot {boot}")
-    return pairs
+    return [Pair(*pair, tuple(boots)) for pair, boots in pairs.items()]
 
 
 def chosen(pairs: list[Pair], boots: dict[str, Boot],
