@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
+import tempfile
 import unittest
+from pathlib import Path
+from unittest import mock
 
 import labpath  # noqa: F401
 from vblab import kbuild, kernels
@@ -24,6 +27,53 @@ class Missed(unittest.TestCase):
 
     def test_a_remark_is_no_setting(self):
         self.assertEqual(kbuild.settings("# CONFIG_A=y would be wrong\n"), {})
+
+
+class Install(unittest.TestCase):
+    MODULES = "usr/lib/modules/6.12-debug"
+    FILES = (f"{MODULES}/modules.dep", "boot/System.map-6.12-debug",
+             "boot/vmlinuz-6.12-debug")
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name) / "root"
+        self.out = Path(folder.name) / "out"
+        self.root.mkdir()
+
+    def install(self, text):
+        for name in self.FILES:
+            path = self.out / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        kbuild._install(self.out, self.root)
+
+    def texts(self):
+        return [(self.root / name).read_text() for name in self.FILES
+                if (self.root / name).exists()]
+
+    def test_all_is_there(self):
+        self.install("new")
+        self.assertEqual(self.texts(), ["new"] * 3)
+
+    def test_after_one_that_was_ended_half_way(self):
+        rename, moved = Path.rename, []
+
+        def ended(path, target):
+            if moved:
+                raise KeyboardInterrupt
+            moved.append(path)
+            return rename(path, target)
+
+        with mock.patch.object(Path, "rename", ended), \
+                self.assertRaises(KeyboardInterrupt):
+            self.install("old")
+        # The modules are there, the image that says so is not.
+        self.assertEqual(self.texts(), ["old"])
+        (self.root / self.MODULES / "left.ko").touch()
+        self.install("new")
+        self.assertEqual(self.texts(), ["new"] * 3)
+        self.assertFalse((self.root / self.MODULES / "left.ko").exists())
 
 
 class Spec(unittest.TestCase):
