@@ -13,12 +13,19 @@ GOOD = "echo '2 passed, 0 failed, 1 skipped'"
 ELSEWHERE = "not run here: make test-long, test-matrix, test-debug, coverage"
 
 
-def run(check, test):
+def run(check, test, seconds=(0, 0)):
+    """@seconds: that the two take, by a clock that only they move."""
     with tempfile.TemporaryDirectory() as folder:
-        make = Path(folder) / "make"
-        make.write_text(f"#!/bin/sh\ncase $1 in\ncheck) {check} ;;\n"
-                        f"test) {test} ;;\nesac\n")
-        make.chmod(0o755)
+        clock = Path(folder) / "clock"
+        clock.write_text("1700000000")
+        take = [f'echo $(($(cat {clock}) + {s})) >{clock}' for s in seconds]
+        for name, text in (
+                ("make", f"case $1 in\ncheck) {take[0]}; {check} ;;\n"
+                         f"test) {take[1]}; {test} ;;\nesac\n"),
+                ("date", f'[ "$*" = +%s ] && cat {clock}\n')):
+            path = Path(folder) / name
+            path.write_text(f"#!/bin/sh\n{text}")
+            path.chmod(0o755)
         done = subprocess.run([paths.REPO / ".ci/run"], text=True,
                               env=dict(os.environ, PATH=f"{folder}:"
                                        + os.environ["PATH"]),
@@ -28,18 +35,31 @@ def run(check, test):
 
 class Ci(unittest.TestCase):
     def test_sum(self):
-        status, lines = run(GOOD, "echo '30 passed, 0 failed, 4 skipped'")
+        status, lines = run(GOOD, "echo '30 passed, 0 failed, 4 skipped'",
+                            (213, 1500))
         self.assertEqual(status, 0)
-        self.assertEqual(lines[-4:], [
-            "make check: 2 passed, 0 failed, 1 skipped",
-            "make test: 30 passed, 0 failed, 4 skipped",
+        self.assertEqual(lines[-5:], [
+            "make check: 2 passed, 0 failed, 1 skipped (213 s)",
+            "make test: 30 passed, 0 failed, 4 skipped (1500 s)",
             ELSEWHERE,
+            "took 28 minutes",
             "32 passed, 0 failed, 5 skipped"])
 
     def test_what_was_left_out(self):
         status, lines = run(GOOD, f"echo 'left out: boots A, B'; {GOOD}")
         self.assertEqual(status, 0)
-        self.assertEqual(lines[-3:-1], ["left out: boots A, B", ELSEWHERE])
+        self.assertEqual(lines[-4:-2], ["left out: boots A, B", ELSEWHERE])
+
+    def test_too_long(self):
+        for seconds, complaints in (((600, 1800), 0), ((600, 1801), 1),
+                                    ((3000, 0), 1)):
+            with self.subTest(seconds):
+                status, lines = run(GOOD, GOOD, seconds)
+                # Machines differ: no failure.
+                self.assertEqual(status, 0)
+                self.assertEqual(lines[-1], "4 passed, 0 failed, 2 skipped")
+                self.assertEqual(sum(l.startswith("TOO LONG: more than 40 ")
+                                     for l in lines), complaints)
 
     def test_failure_of_either(self):
         bad = "echo '1 passed, 3 failed, 0 skipped'; exit 1"
@@ -47,7 +67,7 @@ class Ci(unittest.TestCase):
             status, lines = run(first, second)
             self.assertEqual(status, 1)
             self.assertEqual(lines[-1], "3 passed, 3 failed, 1 skipped")
-            self.assertIn("make test: ", lines[-3])
+            self.assertIn("make test: ", lines[-4])
 
     def test_no_result_is_a_failure(self):
         for bad in ("echo no kernel; exit 2", "true", f"{GOOD}; exit 1"):
