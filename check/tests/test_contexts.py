@@ -46,6 +46,44 @@ class Reached(unittest.TestCase):
         self.assertIn("vbh_new()", found[-1].text)
 
 
+class Callbacks(unittest.TestCase):
+    DEFINED = {"vbh_fn", "vbg_fn", "f"}
+
+    def names(self, code):
+        return [n for _, n in contexts.callbacks(code, self.DEFINED)]
+
+    def test_registered(self):
+        for code in (".handler = vbh_fn,", ".notifier_call = &vbh_fn }",
+                     "DEFINE_IRQ_WORK(work, vbh_fn);", "\t\tvbh_fn,",
+                     '{ "vbg_fn", vbh_fn },', "x = a ? vbh_fn : NULL;"):
+            with self.subTest(code):
+                self.assertEqual(self.names(code), ["vbh_fn"])
+
+    def test_no_callback(self):
+        for code in ("vbh_fn(1);", "x = vbh_fn (1);", "static int vbh_fn(int)",
+                     "struct vbh_fn x;", "enum vbh_fn x;", "p->vbh_fn = 1;",
+                     ".vbh_fn = 1,", "/* vbh_fn */", "// vbh_fn", "vbh_fn_too,",
+                     's = "vbh_fn";', "#define register\tvbh_fn", "f = 1;",
+                     ".handler = vbh_elsewhere,"):
+            with self.subTest(code):
+                self.assertEqual(self.names(code), [])
+
+    def test_line(self):
+        code = '/* a\n * b */\n"c";\n#define register vbh_fn\n vbg_fn,\n'
+        self.assertEqual(contexts.callbacks(code, self.DEFINED),
+                         [(5, "vbg_fn")])
+
+    def test_unlisted(self):
+        sources = {"a.c": "x = vbh_fn;\ny = vbg_fn;\n"}
+        [f] = contexts.unlisted(sources, self.DEFINED, [
+            {**CONTEXT, "roots": ["vbh_fn"]}])
+        self.assertEqual((f.path, f.line), ("a.c", 2))
+        self.assertIn("vbg_fn()", f.text)
+        self.assertEqual(contexts.unlisted(sources, self.DEFINED, [
+            CONTEXT, {"context": "asleep", "forbidden": [],
+                      "roots": ["vbg_fn", "vbh_fn"]}]), [])
+
+
 class Data(unittest.TestCase):
     def test_expressions(self):
         for c in json.loads((paths.REPO / contexts.DATA).read_text()):

@@ -3,6 +3,7 @@
 scheduler and interrupts call, by the calls that cocci/calls.cocci lists.
 
 Calls through pointers are not followed: what is called so is a root itself.
+That none is forgotten is seen by its name, where it is not called.
 """
 
 from __future__ import annotations
@@ -17,6 +18,13 @@ from .findings import Finding
 DATA = "check/contexts.json"
 # Functions with these names are ours: one that is called must be seen.
 OURS = re.compile(r"vb[hg]?_[a-z]")
+
+# What is no code; and other names of functions.
+_NO_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"'
+                      r"|^[ \t]*#[ \t]*define[ \t]+\w+[ \t]+\w+[ \t]*$",
+                      re.DOTALL | re.MULTILINE)
+# Neither a call or definition, nor a member, nor the tag of a type.
+_NAMED = re.compile(r"(?<![\w.>])(?<!struct )(?<!enum )(\w+)\b(?!\s*\()")
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,25 @@ def findings(calls: Calls, contexts: list[dict],
                         f"{c['context']}, but its definition was not "
                         "understood"))
     return found
+
+
+def callbacks(code: str, defined: set[str]) -> list[tuple[int, str]]:
+    """Where functions of ours are named and not called, as what registers
+    hooks, probes, timers, irq_works and notifiers does: line and name."""
+    code = _NO_CODE.sub(lambda m: "\n" * m[0].count("\n"), code)
+    return [(n, name) for n, line in enumerate(code.splitlines(), 1)
+            for name in _NAMED.findall(line)
+            if OURS.match(name) and name in defined]
+
+
+def unlisted(sources: dict[str, str], defined: set[str],
+             contexts: list[dict]) -> list[Finding]:
+    """@sources: text by path."""
+    roots = {r for c in contexts for r in c["roots"]}
+    return [Finding(path, line, f"{name}() is called through a pointer: "
+                    f"{DATA} does not say in which context")
+            for path, code in sources.items()
+            for line, name in callbacks(code, defined) if name not in roots]
 
 
 def load(text: str) -> list[dict]:

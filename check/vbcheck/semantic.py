@@ -80,7 +80,9 @@ def allowed_calls(tree: Tree, tools: Tools) -> list[Finding]:
     spatch = Spatch(tree, tools, "contexts")
     calls = contexts.parse(
         spatch.run(CALLS, "--no-includes", "--include-headers"))
-    macros = {m for f in spatch.files for m in re.findall(
-        r"^#define\s+(\w+)", (tree.repo / f).read_text(), re.MULTILINE)}
-    return contexts.findings(calls, contexts.load(
-        (tree.repo / contexts.DATA).read_text()), macros)
+    sources = {f: (tree.repo / f).read_text() for f in spatch.files}
+    macros = {m for text in sources.values() for m in re.findall(
+        r"^#define\s+(\w+)", text, re.MULTILINE)}
+    known = contexts.load((tree.repo / contexts.DATA).read_text())
+    return (contexts.findings(calls, known, macros)
+            + contexts.unlisted(sources, calls.defined, known))
