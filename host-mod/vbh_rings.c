@@ -33,10 +33,10 @@
 #include <linux/kvm_host.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/vhost.h>
 
 #include "../common/fault.h"
 #include "../compat/hrtimer.h"
+#include "../compat/vhost_features.h"
 #include "../core/rings.h"
 #include "vbh.h"
 
@@ -425,7 +425,6 @@ static int vbh_ring_call_read(struct vbh_ring_call *c, void __user *arg)
 	switch (c->cmd) {
 	case VHOST_SET_FEATURES:
 		return vbh_peek(c->features, arg);
-#ifdef VHOST_SET_FEATURES_ARRAY
 	case VHOST_SET_FEATURES_ARRAY: {
 		struct vhost_features_array __user *array = arg;
 		u64 count;
@@ -434,7 +433,6 @@ static int vbh_ring_call_read(struct vbh_ring_call *c, void __user *arg)
 		return vbh_peek(count, &array->count) ||
 		       (count && vbh_peek(c->features, &array->features[0]));
 	}
-#endif
 	case VHOST_SET_VRING_NUM:
 		return vbh_peek(c->index, &state->index) ||
 		       vbh_peek(c->num, &state->num);
@@ -460,9 +458,7 @@ static int vbh_ring_call_entry(struct kretprobe_instance *ri,
 	c->index = 0;
 	switch (c->cmd) {
 	case VHOST_SET_FEATURES:
-#ifdef VHOST_SET_FEATURES_ARRAY
 	case VHOST_SET_FEATURES_ARRAY:
-#endif
 	case VHOST_SET_VRING_NUM:
 	case VHOST_SET_VRING_ADDR:
 	case VHOST_NET_SET_BACKEND:

@@ -14,7 +14,8 @@ FOUND = {
     "6.12": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
              "sched_vlag"},
     "newest": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
-               "hrtimer_setup", "task_throttled", "sched_vlag"},
+               "hrtimer_setup", "task_throttled", "sched_vlag",
+               "vhost_features_array"},
 }
 # The newest one moves on: from 7.3 on.
 EITHER = {"newest": {"sched_h_load"}}
