@@ -452,7 +452,8 @@ void vbh_lift_init(const struct task_struct *lifter)
 
 	vbh_lifter = lifter;
 	for (n = 0; n < ARRAY_SIZE(vbh_changes); n++)
-		vbh_changes_err[n] = vbh_facts_differ(VBH_F_CHANGES) ? -ENOEXEC :
+		vbh_changes_err[n] = vbh_observe ? -EPERM :
+			vbh_facts_differ(VBH_F_CHANGES) ? -ENOEXEC :
 			register_kretprobe(&vbh_changes[n]);
 }
 

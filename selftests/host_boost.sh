@@ -38,6 +38,9 @@ done
 
 # The same whatever the hooks are.
 check "load" load vbalance_host
+probed() { grep -c -e ' __sched_setscheduler+' -e ' set_user_nice+' /sys/kernel/debug/kprobes/list; }
+! grep -q "^boost_changes on" $HOST/features || [ "$(probed)" = 2 ]
+ok $? "others' changes of threads are probed"
 embed "attributes" kvm_boost_attr
 embed "cgroups" kvm_boost_cgroup
 embed "late" kvm_boost_late
@@ -53,6 +56,7 @@ unload vbalance_host	# had that been skipped
 
 check "load with observe=1" load vbalance_host observe=1
 check "observe=1: not offered" grep -q "^boost off (observe=1" $HOST/features
+equal "observe=1: nobody's changes of threads are probed" "$(probed)" 0
 embed "observe=1" kvm_boost off
 check "unload with observe=1" unload vbalance_host
 ktap_end
