@@ -258,7 +258,7 @@ extern struct vbh_feature_state vbh_features[VBH_NR_FEATURES];
 extern bool vbh_kvm_present;
 
 void vbh_feature_set(enum vbh_feature f, int err, const char *detail);
-bool vbh_can_probe(const char *symbol);
+int vbh_probe_error(const char *symbol);
 int vbh_hooks_init(void);
 void vbh_hooks_exit(void);
 

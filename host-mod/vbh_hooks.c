@@ -350,11 +350,30 @@ static void vbh_registration_on(void)
 				"kretprobe on kvm_emulate_hypercall");
 }
 
+/**
+ * vbh_probe_error() - can a function be probed?
+ * @symbol: its name
+ * Context: process, callers serialise.
+ * Return: 0; -ENOENT: there is none; others: why not.
+ */
+int vbh_probe_error(const char *symbol)
+{
+	/* Not on the stack: without memory the kernel cannot disarm it. */
+	static struct kprobe kp;
+	int err;
+
+	kp = (struct kprobe){ .symbol_name = symbol };
+	err = register_kprobe(&kp);
+	if (!err)
+		unregister_kprobe(&kp);
+	return err;
+}
+
 /* By the mechanism that the needed ones use. */
 static void vbh_deliver_add(void)
 {
 	const char *missing, *slow = NULL, *how = "ftrace";
-	int err = -ENOEXEC, err_slow = -ENOENT;
+	int err = -ENOEXEC, err_slow = 0;
 
 	missing = vbh_facts_differ(VBH_F_REDIRECT);
 	if (missing) {
@@ -369,8 +388,11 @@ static void vbh_deliver_add(void)
 		if (!err)
 			err_slow = vbh_kprobes_add_to(VBH_NR_H, &slow);
 	}
-	/* Older kernels do not have it, and need none. */
-	if (err_slow && err_slow != -ENOENT) {
+	/*
+	 * Older kernels do not have it, and need none. That is no error of
+	 * ftrace's own.
+	 */
+	if (slow && err_slow && vbh_probe_error(slow) != -ENOENT) {
 		how = vbh_ops_on ? "ftrace, but not what may sleep" :
 				   "kprobe, but not what may sleep";
 		pr_warn("redirect: not what may sleep (%s: error %d)\n", slow,
@@ -383,19 +405,6 @@ static void vbh_deliver_add(void)
 	/* Without the hook: no fast path, and only guests that say it. */
 	vbh_boost_on(err ? "hints of guests only" :
 		     "hints of guests, interrupts");
-}
-
-/* Context: process, callers serialise. */
-bool vbh_can_probe(const char *symbol)
-{
-	/* Not on the stack: without memory the kernel cannot disarm it. */
-	static struct kprobe kp;
-
-	kp = (struct kprobe){ .symbol_name = symbol };
-	if (register_kprobe(&kp))
-		return false;
-	unregister_kprobe(&kp);
-	return true;
 }
 
 static const char vbh_no_vhost[] = "vhost_net is not loaded";
@@ -530,7 +539,7 @@ static bool vbh_probe_kvm(void)
 	int i;
 
 	for (i = 0; i < VBH_NR_NEEDED; i++)
-		if (vbh_can_probe(vbh_h[i].symbol))
+		if (!vbh_probe_error(vbh_h[i].symbol))
 			return true;
 	return false;
 }

@@ -538,7 +538,7 @@ static bool vbh_rings_on;
 /* Is vhost_net there? It is if one of the two is. Context: as below. */
 bool vbh_rings_there(void)
 {
-	return vbh_can_probe(VBH_RELEASE) || vbh_can_probe(VBH_IOCTL);
+	return !vbh_probe_error(VBH_RELEASE) || !vbh_probe_error(VBH_IOCTL);
 }
 
 /**

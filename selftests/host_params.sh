@@ -40,6 +40,8 @@ check "a loaded module cannot be loaded again" sh -c "! insmod $(module_path vba
 
 check "redirection is offered" grep -q "^redirect on" $HOST/features
 check "boosts are offered" grep -q "^boost on" $HOST/features
+check "all hooks of redirection are on, or not there" \
+	grep -q -E "^redirect on \((ftrace|kprobe)\)$" $HOST/features
 for value in redirect_leaving=1 boost=1 boost_us=2000 boost_share=5 boost_vcpu_share=4 boost_cpu_share=10 boost_row=4 boost_repay=1 holder_us=3000; do
 	equal "default: $value" "$(cat /sys/module/vbalance_host/parameters/"${value%%=*}")" "${value#*=}"
 done
