@@ -109,14 +109,14 @@ check "unloaded" unload vbalance_host
 # Nothing to compare with is not the same as nothing that differs.
 BTF=/sys/kernel/btf
 others_off() { sed -n '/^btf_check/d; s/^\([a-z_]*\) off.*/\1/p' $HOST/features; }
+log_tells() { dmesg | tail -n +$((log_before + 1)) | grep -q "vbalance_host: $1"; }
 not_compared() {	# WHAT
 	log_before=$(dmesg | wc -l)
 	check "no BTF of $1: loaded" load vbalance_host
 	check "no BTF of $1: debugfs says so" \
 		grep -q "^btf_check off (no BTF of $1, only the release is checked" $HOST/features
 	equal "no BTF of $1: nothing else is off" "$(others_off)" "$were_off"
-	check "no BTF of $1: the log says so" eval 'dmesg | tail -n +$((log_before + 1)) |
-		grep -q "vbalance_host: no BTF of $1 to compare with (error -"'
+	check "no BTF of $1: the log says so" log_tells "no BTF of $1 to compare with (error -"
 	check "no BTF of $1: unloaded" unload vbalance_host
 }
 if [ -e $BTF/kvm ]; then
