@@ -189,14 +189,19 @@ do_pause() {
 }
 
 balancing=
+balancer_runs() { guest 0 'pidof irqbalance' </dev/null > /dev/null; }
+balancer_gone() { ! balancer_runs; }
 do_irqbalance() {
 	if [ "$balancing" ]; then
 		note "irqbalance goes"
-		guest 0 'killall irqbalance' </dev/null
+		# Fails also if it has ended by itself.
+		guest 0 'killall irqbalance' </dev/null && await 300 balancer_gone ||
+			bad="$bad irqbalance-end"
 		balancing=
 	else
 		note "irqbalance comes"
 		guest 0 'irqbalance --foreground -t 1 >/dev/null 2>&1 </dev/null &' </dev/null
+		await 300 balancer_runs || bad="$bad irqbalance"
 		balancing=1
 	fi
 }
