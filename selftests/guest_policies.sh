@@ -39,6 +39,7 @@ check "mapping=single: one leads, the others follow" follows
 guest 0 'echo per-irq > /sys/module/vbalance_guest/parameters/mapping; echo paper > /sys/module/vbalance_guest/parameters/policy'
 check "mapping=per-irq parts them again" await 60 apart
 traffic_stop "every packet is answered once"
+not_redirected "remap=affinity"
 guest 0 'killall burn; rmmod vbalance_guest'
 
 # ---- policy=cost: one attempt in each absence of the holder ----
@@ -56,6 +57,8 @@ traffic_more 30
 g 0 'trace_stop /tmp/trace; cat /tmp/trace' > "$KTAP_TMP/guest"
 trace_stop "$KTAP_TMP/host"
 traffic_stop "policy=cost: every packet is answered once"
+not_redirected "policy=cost observe=1"
+equal "policy=cost observe=1: nor borrowed, nor moved" "$(g 0 'gstat borrowed; gstat moves' | xargs)" "0 0"
 offset=$(cat /sys/kernel/debug/kvm/"$(guest_pid 0)"-*/vcpu0/tsc-offset)
 {
 	# time, what, holder, interrupt

@@ -92,8 +92,19 @@ guest_says() {	# REGEX
 	guest 0 "dmesg | grep -q 'vbalance_guest: $1'" </dev/null
 }
 
-guest_without() {	# HOOK OFF SAID
+# What was there is judged before it goes.
+guest_log_from_here() {
+	guest_log_clean 0
 	guest 0 'dmesg -c' </dev/null > /dev/null
+}
+
+set_pending() {
+	traffic_more 5
+	[ "$(g 0 'echo $(($(gstat host_diverted) + $(gstat host_posted)))')" -gt 0 ]
+}
+
+guest_without() {	# HOOK OFF SAID
+	guest_log_from_here
 	check "guest: $1 is missing: loaded" guest_module 0 load "other_hook=$1:$MISSING"
 	check "guest: $1 is missing: it registers" await 60 is_active 0
 	equal "guest: $1 is missing: off is" "$(guest_off 0)" "$2"
@@ -103,12 +114,18 @@ guest_without() {	# HOOK OFF SAID
 	check "guest: $1 is missing: and what is off" guest_says "$3: off ($1)"
 	traffic_start "$(guest_ip 0)"
 	traffic_more 20
+	[ "$2" = redirect ] ||
+		check "guest: $1 is missing: its interrupts are redirected" await 120 set_pending
 	traffic_stop "guest: $1 is missing: every packet is answered, once"
+	case $2 in
+	redirect) not_redirected "guest: $1 is missing" ;;
+	*) balanced "guest: $1 is missing" ;;
+	esac
 	check "guest: $1 is missing: unloaded" guest_module 0 unload
 }
 
 guest_refuses() {	# HOOK
-	guest 0 'dmesg -c' </dev/null > /dev/null
+	guest_log_from_here
 	! guest_module 0 load "other_hook=$1:$MISSING" 2> "$KTAP_TMP/insmod"
 	ok $? "guest: $1 is missing: refused"
 	check "guest: $1 is missing: the log says so" guest_says "tracepoint $1: missing"
@@ -118,6 +135,8 @@ guest_refuses() {	# HOOK
 
 guest_module 0 unload
 load vbalance_host
+# Without other load no vCPU would lose its CPU.
+guest 0 'burn 4 >/dev/null 2>&1 </dev/null &' </dev/null
 for hook in sched_wakeup sched_switch; do
 	# With redirection there is no borrowing.
 	guest_without $hook "borrow task" "hints of processes"

@@ -51,6 +51,7 @@ for tid in $(vcpu_tids 0); do
 	chrt -b -p 0 "$tid"
 done
 equal "the policy of the vCPUs is" "$(thread_policies)" "$VCPUS SCHED_BATCH"
+host_base
 guest_module 0 load
 await 60 is_active 0
 ok $? "the guest is registered"
@@ -93,6 +94,7 @@ check "boosts go on" eval 'before=$(($(boosts_of hint) + $(boosts_of fast_path))
 	more() { [ "$(($(boosts_of hint) + $(boosts_of fast_path)))" -gt $before ]; }
 	await 120 more'
 traffic_stop "every packet is answered, once"
+counters_agree "boosts"
 
 # ---- the guest: a host that does not let go ----
 pages=$(hstat pages_pinned)
@@ -108,6 +110,7 @@ check "let_go: the log says so" guest 0 \
 	"dmesg | grep -q 'vbalance_guest: host does not let go of the shared area: leaking $pages pages'" </dev/null
 check "let_go: host module comes" load vbalance_host
 check "let_go: the guest registers with new pages" await 60 is_active 0
+balanced "let_go"
 check "let_go: guest module goes" guest_module 0 unload
 check "let_go: nothing stays pinned" await 30 all_unpinned
 unload vbalance_host
@@ -143,6 +146,7 @@ more_moves=$(g 0 gstat moves)
 moved_more() { [ "$(g 0 gstat moves)" -gt "$more_moves" ]; }
 check "move: others are" await 120 moved_more
 traffic_stop "move: every packet is answered, once"
+not_redirected "move"
 # One that is away, while nobody moves any.
 away() {
 	g 0 'echo 1 > $GUEST_PARAMETERS/observe; cols $GUEST/irqs affinity irq cpu home' |
