@@ -13,74 +13,7 @@
  * started.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <vbalance/abi.h>
-
-static int mem;
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "lose_bit: %s%s%s\n", what, errno ? ": " : "",
-		errno ? strerror(errno) : "");
-	exit(1);
-}
-
-static void get(unsigned long at, void *to, size_t n)
-{
-	if (pread(mem, to, n, at) != (ssize_t)n)
-		fail("cannot read the guest's memory");
-}
-
-/* The largest mapping of a VMM is its guest's memory, from address 0 on. */
-static unsigned long ram(const char *pid, unsigned long *size)
-{
-	unsigned long from, to, best = 0;
-	char path[64], line[512];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%s/maps", pid);
-	f = fopen(path, "r");
-	if (!f)
-		fail(path);
-	*size = 0;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx-%lx rw", &from, &to) == 2 &&
-		    to - from > *size) {
-			best = from;
-			*size = to - from;
-		}
-	fclose(f);
-	return best;
-}
-
-static unsigned long find_header(unsigned long at, unsigned long size,
-				 struct vb_header *h)
-{
-	unsigned long i, found = 0;
-	__u64 magic;
-
-	for (i = 0; i < size / VB_PAGE_SIZE; i++) {
-		get(at + i * VB_PAGE_SIZE, &magic, sizeof(magic));
-		if (magic != VB_MAGIC)
-			continue;
-		get(at + i * VB_PAGE_SIZE, h, sizeof(*h));
-		if (h->gfn[0] != i || h->host_status != VB_HOST_ACTIVE)
-			continue;
-		if (found)
-			fail("more than one area");
-		found = at + i * VB_PAGE_SIZE;
-	}
-	if (!found)
-		fail("no area");
-	get(found, h, sizeof(*h));
-	return found;
-}
+#include "guestmem.h"
 
 static void put(unsigned long at, __u64 word)
 {
@@ -91,9 +24,8 @@ static void put(unsigned long at, __u64 word)
 static unsigned long pending_of(unsigned long ram, const struct vb_header *h,
 				unsigned long slot)
 {
-	slot *= sizeof(struct vb_pending);
-	return ram + h->gfn[h->pending_page + slot / VB_PAGE_SIZE] *
-		VB_PAGE_SIZE + slot % VB_PAGE_SIZE;
+	return entry_of(ram, h, h->pending_page, slot,
+			sizeof(struct vb_pending));
 }
 
 static void set_one(unsigned long ram, const struct vb_header *h,
@@ -138,18 +70,12 @@ static int clear_one(unsigned long ram, const struct vb_header *h)
 
 int main(int argc, char **argv)
 {
-	unsigned long at, size;
 	struct vb_header h;
-	char path[64];
+	unsigned long at;
 
 	if (argc != 4 && argc != 2)
 		fail("usage: lose_bit PID [SLOT KEY]");
-	snprintf(path, sizeof(path), "/proc/%s/mem", argv[1]);
-	mem = open(path, O_RDWR);
-	if (mem < 0)
-		fail(path);
-	at = ram(argv[1], &size);
-	find_header(at, size, &h);
+	at = open_guest(argv[1], &h);
 	if (argc == 4)
 		set_one(at, &h, strtoul(argv[2], NULL, 0),
 			strtoul(argv[3], NULL, 0));
