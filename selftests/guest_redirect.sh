@@ -14,11 +14,10 @@ has_scsi() { g 0 'cols $GUEST/irqs kind' | grep -q -x scsi; }
 
 # ---- two network devices with two queue pairs each, a disk with two queues ----
 PARAMS=
-SCSI=$LAB_RUN/scsi.img
-truncate -s 16M "$SCSI"
-begin "split rings" -device virtio-scsi-pci,id=scsi,num_queues=2 \
-	-blockdev "driver=file,node-name=sd0,filename=$SCSI" -device scsi-hd,drive=sd0
-check "the guest has a SCSI disk" guest 0 'modprobe -a virtio_scsi sd_mod && until [ -b /dev/sda ]; do sleep 0.1; done' </dev/null
+scsi_disk
+# shellcheck disable=SC2086 # words
+begin "split rings" $SCSI
+check "the guest has a SCSI disk" await 60 scsi_found
 check "its queues are found" await 60 has_scsi
 # Those that are not as they should be, or "none" if there are none at all.
 unlike() {

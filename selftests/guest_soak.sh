@@ -253,8 +253,13 @@ calm() {
 
 # ---- load ----
 
-disk_requests() { guest 0 "awk '{ print \$1 + \$5 }' /sys/block/vda/stat" </dev/null; }
-disk_more() { [ "$(disk_requests)" -gt $((disk + 50)) ]; }
+# Of each disk.
+disk_requests() { guest 0 "awk '{ print \$1 + \$5 }' /sys/block/vda/stat /sys/block/sda/stat" </dev/null; }
+disks_more() {
+	# shellcheck disable=SC2046,SC2086 # numbers
+	set -- $disks $(disk_requests)
+	[ "$3" -gt $(($1 + 50)) ] && [ "$4" -gt $(($2 + 50)) ]
+}
 # Both, so that no time-out is of a SYN: those are impatient.
 streams_up() {
 	[ "$(awk -v port=":$(printf %04X "$PORT")" '$4 == "01" && index($2 $3, port)' \
@@ -322,20 +327,22 @@ tcp_timeouts() {
 # load_on NAME SECONDS: fio ends after these, the rest is stopped by load_off
 load_on() {
 	phase=$1
-	disk=$(disk_requests)
-	# Verification reads what was written shortly before, at random as well. What
-	# takes longer than the block layer's usual time-out, which virtio-blk does
-	# not have, is an error for fio.
+	disks=$(disk_requests)
+	# Verification reads what was written shortly before, at random as well; a
+	# job beside it reads only. What takes longer than the block layer's usual
+	# time-out, which SCSI has and virtio-blk does not, is an error for fio.
 	guest 0 "rm -f /tmp/fio.status; {
-		fio --name=soak --filename=/dev/vda --direct=1 --ioengine=libaio \
-			--thread --numjobs=2 --size=$((BLK_SIZE / 2))m \
-			--offset_increment=$((BLK_SIZE / 2))m --rw=randwrite --bs=4k \
-			--iodepth=8 --verify=crc32c --verify_backlog=64 \
-			--verify_fatal=1 --max_latency=30s --time_based --runtime=$2 \
-			--group_reporting > /tmp/fio 2>&1
+		fio --direct=1 --ioengine=libaio --thread --bs=4k --iodepth=8 \
+			--max_latency=30s --time_based --runtime=$2 --group_reporting \
+			--rw=randwrite --verify=crc32c --verify_backlog=64 --verify_fatal=1 \
+			--name=blk --filename=/dev/vda --numjobs=2 \
+			--size=$((BLK_SIZE / 2))m --offset_increment=$((BLK_SIZE / 2))m \
+			--name=scsi --filename=/dev/sda --size=${SCSI_SIZE}m \
+			--name=reads --new_group --filename=/dev/vda --size=${BLK_SIZE}m \
+			--rw=randread --verify=0 > /tmp/fio 2>&1
 		echo \$? > /tmp/fio.status
 	} >/dev/null 2>&1 </dev/null &" </dev/null
-	await 300 disk_more
+	await 300 disks_more
 	ok $? "$phase: block I/O has begun"
 	client ask-one stream ask "$IP" $PORT 1
 	client ask-many stream ask "$IP" $PORT 16
@@ -354,10 +361,12 @@ load_off() {
 	await $((SOAK_SECONDS + 600)) fio_ended
 	guest 0 'cat /tmp/fio' </dev/null > "$KTAP_TMP/fio"
 	equal "$phase: block I/O: fio finds no error" \
-		"$(guest 0 'cat /tmp/fio.status' </dev/null) $(grep -c 'err= 0' "$KTAP_TMP/fio")" "0 1"
+		"$(guest 0 'cat /tmp/fio.status' </dev/null) $(grep -c 'err= 0' "$KTAP_TMP/fio")" "0 2"
 	sed -n 's/^ *\(issued rwts\|lat (.*max=\)/# fio: &/p' "$KTAP_TMP/fio"
-	awk -F '[=,]' '/issued rwts/ { good = $2 > 0 && $3 > 0 } END { exit !good }' "$KTAP_TMP/fio"
-	ok $? "$phase: block I/O: it wrote and read back"
+	awk -F '[=,]' '/issued rwts/ && !n++ { back = $2 > 0 && $3 > 0; next }
+		/issued rwts/ { read = $2 > 0 }
+		END { exit !(back && read) }' "$KTAP_TMP/fio"
+	ok $? "$phase: block I/O: it wrote and read back, and read"
 	TIMED_OUT=$(($(tcp_timeouts) - timeouts))
 	PHASE_SECONDS=$(($(uptime_s) - since))
 	for c in ask-one ask-many send-in; do
@@ -372,8 +381,11 @@ load_off() {
 }
 
 unload vbalance_host
-guest_start 0 -smp "$VCPUS,maxcpus=$((VCPUS + 1))"
+scsi_disk
+# shellcheck disable=SC2086 # words
+guest_start 0 -smp "$VCPUS,maxcpus=$((VCPUS + 1))" $SCSI
 check "the guest is up" guest_wait 0
+check "the guest has a SCSI disk" await 60 scsi_found
 check "the path loses nothing by itself" lossless
 check "TCP is patient" tcp_patience
 stream serve $PORT > /dev/null 2>&1 &

@@ -85,6 +85,17 @@ guest_log_clean() {	# N
 	equal "nothing bad in guest $1's log" "$(cat "$KTAP_TMP/bad")" ""
 }
 
+# The words for guest_start of a SCSI disk with two queues, whose image is made.
+SCSI_SIZE=16
+scsi_disk() {
+	truncate -s ${SCSI_SIZE}M "$LAB_RUN/scsi.img"
+	# shellcheck disable=SC2034 # for the caller
+	SCSI="-device virtio-scsi-pci,id=scsi,num_queues=2
+		-blockdev driver=file,node-name=sd0,filename=$LAB_RUN/scsi.img
+		-device scsi-hd,drive=sd0"
+}
+scsi_found() { guest 0 'modprobe -a virtio_scsi sd_mod && [ -b /dev/sda ]' </dev/null; }
+
 # need_variant NAME: modules that the lab has built in another way as well
 need_variant() {
 	[ -e "/lab/$1/vbalance_host.ko" ] ||
