@@ -114,9 +114,9 @@ counts >> "$KTAP_TMP/counts"
 sed 's/^/# armed, interrupts of the others: /' "$KTAP_TMP/counts"
 check "$name: the others have interrupts in which they look" \
 	awk 'NR == 2 { exit $2 - n < 100 } { n = $2 }' "$KTAP_TMP/counts"
-# For what the two commands do to its queues, and then some.
-check "$name: no timer is armed for one packet in ten" \
-	awk 'NR == 2 { exit $1 - n >= 20 } { n = $1 }' "$KTAP_TMP/counts"
+# Ten times as often as packets come, were owners not asked for.
+check "$name: fewer timers are armed than packets come" \
+	awk 'NR == 2 { exit $1 - n >= 200 } { n = $1 }' "$KTAP_TMP/counts"
 guest 0 'kill $(cat /tmp/loops)' </dev/null
 renice 0 -p "$(vcpu_tids 0 | head -n 1)"
 rest
