@@ -82,7 +82,8 @@ static void vbg_sweep_by_interrupt(struct vbg_irq *i)
 		return;
 	desc = irq_data_to_desc(d);
 	raw_spin_lock_irqsave(&desc->lock, flags);
-	if (desc->action && desc->action->dev_id == i->dev_id)
+	if (desc->action && desc->action->dev_id == i->dev_id &&
+	    irqd_is_started(d))
 		vbg_retrigger(i, desc);
 	raw_spin_unlock_irqrestore(&desc->lock, flags);
 	vbg_stat_inc(VBG_S_SWEEPS_LATE);
