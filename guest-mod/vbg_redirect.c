@@ -74,12 +74,15 @@ static int vbg_sweep_irq(struct vbg_irq *i)
  */
 static void vbg_sweep_by_interrupt(struct vbg_irq *i)
 {
-	struct irq_data *d = irq_get_irq_data(i->irq);
 	struct irq_desc *desc;
+	struct irq_data *d;
 	unsigned long flags;
 
+	/* Descriptors are freed behind a grace period (free_desc()). */
+	rcu_read_lock();
+	d = irq_get_irq_data(i->irq);
 	if (!d)
-		return;
+		goto out;
 	desc = irq_data_to_desc(d);
 	raw_spin_lock_irqsave(&desc->lock, flags);
 	if (desc->action && desc->action->dev_id == i->dev_id &&
@@ -87,6 +90,8 @@ static void vbg_sweep_by_interrupt(struct vbg_irq *i)
 		vbg_retrigger(i, desc);
 	raw_spin_unlock_irqrestore(&desc->lock, flags);
 	vbg_stat_inc(VBG_S_SWEEPS_LATE);
+out:
+	rcu_read_unlock();
 }
 
 /*
