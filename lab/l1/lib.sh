@@ -92,13 +92,13 @@ guest_start() {
 			-device "virtio-blk-pci,id=disk$lab_d,drive=blk$lab_d,num-queues=$BLK_QUEUES,serial=blk$lab_d"
 	done
 	rm -f "$LAB_RUN/pid-$lab_g" "$LAB_RUN/qmp-$lab_g" "$LAB_RUN/up-$lab_g"
-	# It boots where its vCPUs will run, wherever its starter is pinned: the
-	# emulator is not reliable where more than one CPU runs guests. Its
+	# Wherever its starter is pinned, it boots on one CPU: the emulator loses
+	# guests where more than one CPU runs them. guest_wait spreads it. Its
 	# console is a port, not a file: that reaches lab/lab even if this
 	# machine crashes.
 	case $PIN in
-	stacked) lab_mask=2 ;;
-	*) lab_mask=$(printf '%x' $(((1 << CPUS) - 1))) ;;
+	none) lab_mask=$(printf '%x' $(((1 << CPUS) - 1))) ;;
+	*) lab_mask=2 ;;
 	esac
 	# shellcheck disable=SC2086 # QEMU_L2 is words
 	taskset "$lab_mask" \
