@@ -150,10 +150,8 @@ test-debug: python
 COVERAGE := $(OUT)/coverage.json
 coverage: python
 	rm -f $(COVERAGE)
-	status=0; for level in host guest; do \
-		lab/lab test --long --jobs 1 --coverage --coverage-total $(COVERAGE) \
-			--$$level-kernel debug --env LONG=1 || status=1; \
-	done; exit $$status
+	lab/lab test --long --coverage --coverage-total $(COVERAGE) \
+		--host-kernel coverage --guest-kernel coverage --env LONG=1
 
 clean:
 	rm -rf selftests/unit/build selftests/model/build bench/out out

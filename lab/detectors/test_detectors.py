@@ -18,7 +18,7 @@ from vblab import build, kernels, session  # noqa: E402
 
 HOST = os.environ.get("DETECTORS_HOST", kernels.default())
 GUEST = os.environ.get("DETECTORS_GUEST", kernels.default())
-IN_GUEST = HOST in kernels.packaged()
+IN_GUEST = HOST not in kernels.watching()
 KERNEL = GUEST if IN_GUEST else HOST
 # What the kernel is built with, by its fragments.
 RACES = "kcsan" in kernels.data()["kernels"][KERNEL].get("config", [])

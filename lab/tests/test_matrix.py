@@ -71,8 +71,8 @@ class Pairs(unittest.TestCase):
 
     def test_boots_for_one_kernel_only(self):
         boots = {b.name: b for b in (
-            Boot("any", [], []), Boot("host", [], [], host="old"),
-            Boot("guest", [], [], guest="new"))}
+            Boot("any", [], []), Boot("host", [], [], host=("old",)),
+            Boot("guest", [], [], guest=("new",)))}
         pairs = [Pair(host, guest, tuple(boots))
                  for host in ("old", "new") for guest in ("old", "new")]
         for pattern, names in ((".", [

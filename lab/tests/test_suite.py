@@ -34,7 +34,9 @@ class Boots(unittest.TestCase):
 
     def test_mistakes_are_errors(self):
         for entry in ({"name": "x", "L1": ["a.sh"]}, {"l1": ["a.sh"]},
-                      {"name": "x", "l1": ["missing.sh"]}):
+                      {"name": "x", "l1": ["missing.sh"]},
+                      {"name": "x", "host": ["no kernel"]},
+                      {"name": "x", "guest": "debug"}):
             with self.subTest(entry), self.assertRaises(LabError):
                 self.load([entry])
 
@@ -54,7 +56,7 @@ class Boots(unittest.TestCase):
                              expected)
 
     def test_kernels(self):
-        only = Boot("c", ["--net", "2"], BOOT.tests, 9, host="debug")
+        only = Boot("c", ["--net", "2"], BOOT.tests, 9, host=("debug", "x"))
         self.assertEqual([b.name for b in suite.on_kernels(
             [BOOT, only], "6.12", "debug")], ["b"])
         b, c = suite.on_kernels([BOOT, only], "debug", "debug")
@@ -86,7 +88,8 @@ class Detectors(unittest.TestCase):
     def test_only_with_a_debug_kernel(self):
         self.assertFalse(self.listed())
         self.assertFalse(self.listed("--host-kernel", "6.1"))
-        for name in set(kernels.names()) - set(kernels.packaged()):
+        self.assertFalse(self.listed("--host-kernel", "coverage"))
+        for name in ("debug", "debug-kcsan"):
             for level in ("host", "guest"):
                 self.assertTrue(self.listed(f"--{level}-kernel", name))
 

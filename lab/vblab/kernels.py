@@ -31,6 +31,12 @@ def packaged() -> list[str]:
     return [n for n, spec in data()["kernels"].items() if "config" not in spec]
 
 
+def watching() -> list[str]:
+    """Those that watch memory, locks or races (debug kernels)."""
+    return [n for n, spec in data()["kernels"].items()
+            if spec.get("detectors")]
+
+
 def default() -> str:
     return data()["default"]
 

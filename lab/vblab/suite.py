@@ -56,8 +56,8 @@ class Boot:
     tests: list[Test]
     test_timeout: int = TEST_TIMEOUT
     long: bool = False      # only with --long
-    host: str | None = None     # only with this kernel in L1
-    guest: str | None = None    # and with this one in the guests
+    host: tuple[str, ...] = ()      # only with one of these kernels in L1
+    guest: tuple[str, ...] = ()     # and with one of these in the guests
     slow: int = 1           # time limits are so many times longer
 
 
@@ -107,10 +107,14 @@ def load_boots(path: Path) -> list[Boot]:
             if not (path.parent / t.path).is_file():
                 raise LabError(f"{path.name}: {entry['name']}: "
                                f"there is no selftest {t.path}")
+        host, guest = (tuple(entry.get(k, ())) for k in ("host", "guest"))
+        unknown = {*host, *guest} - set(kernels.names())
+        if unknown:
+            raise LabError(f"{path.name}: {entry['name']}: "
+                           f"unknown kernels: {sorted(unknown)}")
         boots.append(Boot(entry["name"], args, tests,
                           entry.get("test_timeout", TEST_TIMEOUT),
-                          entry.get("long", False), entry.get("host"),
-                          entry.get("guest")))
+                          entry.get("long", False), host, guest))
     return boots
 
 
@@ -142,8 +146,9 @@ def with_env(boots: list[Boot], env: list[tuple[str, str]]) -> list[Boot]:
 
 
 def fits(boot: Boot, host: str, guest: str) -> bool:
-    """Some are for one kernel only."""
-    return boot.host in (None, host) and boot.guest in (None, guest)
+    """Some are for certain kernels only."""
+    return (not boot.host or host in boot.host) and \
+        (not boot.guest or guest in boot.guest)
 
 
 def on_kernels(boots: list[Boot], host: str, guest: str) -> list[Boot]:
@@ -427,7 +432,7 @@ def run(o: argparse.Namespace) -> int:
     python = [f for f in PYTHON
               if (paths.REPO / f).is_dir() and pattern.search(f)
               and not others]
-    if pattern.search(DETECTORS) and set(used) - set(kernels.packaged()):
+    if pattern.search(DETECTORS) and set(used) & set(kernels.watching()):
         python.append(DETECTORS)
     if o.list:
         for name in make + python:
