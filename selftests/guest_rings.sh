@@ -92,7 +92,7 @@ end
 
 # ---- one vector for all queues of a device; no x2APIC: logical destinations,
 # in older kernels ----
-begin "shared vector" -cpu host,+kvm-steal-time,-x2apic -global virtio-blk-device.event_idx=off \
+begin "shared vector" -cpu "$GUEST_CPU,-x2apic" -global virtio-blk-device.event_idx=off \
 	-global virtio-blk-pci.vectors=2 -global virtio-net-pci.vectors=2
 equal "shared vector: that is what there is" "$(g 0 'cols $GUEST/irqs vector' | sort -u)" "shared"
 # Kernels that have a driver for logical ones ("flat") take it for so few CPUs.
