@@ -123,12 +123,12 @@ static void turns(void)
 	hog_start(HOG_FAIR);
 	guest[0].critical = CRITICAL;
 	guest[1].critical = CRITICAL;
-	report(AWAIT(count("cpu_turn") > turns + 20),
+	report(AWAIT(count("cpu_turn") > turns + 5),
 	       "two critical vCPUs on one CPU: its turns end");
 	guest[0].critical = VB_CRITICAL_SAID;
 	guest[1].critical = VB_CRITICAL_SAID;
 	hog_stop();
-	report(at_rest() && begun() > n + 20 && count("boosted_ns") > paid,
+	report(at_rest() && begun() > n + 5 && count("boosted_ns") > paid,
 	       "two critical vCPUs on one CPU: and begin again");
 	report(!vm_join(&thread[1]), "the other vCPU ends well");
 	defaults();
