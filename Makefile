@@ -28,6 +28,7 @@ help:
 	@echo "make demo           stock, irqbalance and what vBalance can do side by side, in an emulated host"
 	@echo "make bench          every scenario: latency, rates, neighbours, overhead (two hours; bench/bench --scenarios)"
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
+	@echo "make overhead       what the modules cost a guest's own work, in the same"
 	@echo "make test           unit tests, then the lab tests"
 	@echo "make test-long      more of them, and the soak for ten minutes instead of one"
 	@echo "make test-matrix    the lab tests on pairs of kernels (some two hours)"
@@ -116,6 +117,9 @@ bench: python
 hookcost: python
 	bench/hookcost
 
+overhead: python
+	bench/overhead
+
 check: python
 	check/check
 
@@ -161,5 +165,5 @@ clean:
 		-o -name Module.symvers | xargs rm -f
 
 .PHONY: all help modules install uninstall dkms-source units dkms-install \
-	dkms-uninstall deb python demo bench hookcost check unit \
+	dkms-uninstall deb python demo bench hookcost overhead check unit \
 	model test test-long test-matrix test-debug coverage clean

@@ -226,11 +226,11 @@ class Plan(unittest.TestCase):
         self.assertEqual([p.line() for p in neighbour],
                          ["1 1 default full tcp-in:4:16384",
                           "2 1 default full udp-rr:4000:64/1024"])
-        overhead = plan.bench(1, SCENARIOS["overhead"], ("default",),
+        overhead = plan.bench(1, SCENARIOS["overhead-stacked"], ("default",),
                               ["full"], ["sysbench"])
         self.assertEqual(
             overhead[0].line(),
-            "1 1 default full sysbench:2:0:cpu:memory:threads:mutex")
+            "1 1 default full sysbench:2:5000:cpu:memory:threads:mutex")
 
 
 class WholeBench(unittest.TestCase):
@@ -458,8 +458,8 @@ class Verdicts(unittest.TestCase):
             self.assertIn(f"{difference:+.2f} (", benchreport.target(got))
 
     def test_most_of_stock(self):
-        target = targets.Target("overhead", "default", "full", "sysbench cpu",
-                                1.011, how="most")
+        target = targets.Target("overhead-stacked", "default", "full",
+                                "sysbench cpu", 1.011, how="most")
         for value, want in ((1.01, "reached"), (1.02, "missed")):
             got = self.outcome(target, to_stock={
                 "ratio": value, "low": value, "high": value})

@@ -10,8 +10,9 @@ import unittest
 BENCH = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path[:0] = [BENCH, os.path.join(os.path.dirname(BENCH), "lab")]
 
-from vbbench import collect, labrun, machine  # noqa: E402
-from vbbench import modeset, plan, report     # noqa: E402
+from vbbench import collect, labrun, machine           # noqa: E402
+from vbbench import modeset, overhead, parse, plan     # noqa: E402
+from vbbench import report                              # noqa: E402
 
 TICK_NS = 4_000_000
 GUEST = """==> guest/stats <==
@@ -223,6 +224,40 @@ class Words(unittest.TestCase):
         self.assertIsNotNone(m)
         self.assertIn("phase 2/14", progress.line(int(m[1]), m[3]))
         self.assertEqual(labrun.clock(125), "2:05")
+
+
+class Overhead(unittest.TestCase):
+    BOOTS = ({"stock": 2, "host-only": 2, "guest-only": 1.98, "full": 2.02},
+             {"stock": 4, "host-only": 4, "guest-only": 4.04, "full": 4.12})
+
+    def collect(self, seconds, cut=None, left_out=None):
+        with tempfile.TemporaryDirectory() as folder:
+            for mode, s in seconds.items():
+                for load in overhead.LOADS:
+                    name = f"{mode}.{load}"
+                    if name == left_out:
+                        continue
+                    with open(os.path.join(folder, name), "w") as f:
+                        f.write("==> cpu.1 <==\n")
+                        if name != cut:
+                            f.write(f"    total time:          {s:.4f}s\n")
+            return overhead.collect(folder)
+
+    def test_from_files_to_the_table(self):
+        found = [self.collect(s) for s in self.BOOTS]
+        self.assertEqual(found[1]["full", "ping"], {"cpu": 4.12})
+        rows = [line for line in overhead.table(found).splitlines()
+                if " cpu " in line]
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            self.assertRegex(row, r" 3\.0000 +\+0.00 \(\+0.00 to \+0.00\)"
+                             r" +\+0.00 \(-1.00 to \+1.00\)"
+                             r" +\+2.00 \(\+1.00 to \+3.00\)$")
+
+    def test_a_boot_that_did_not_come_to_its_end(self):
+        for words in ({"cut": "guest-only.ping"}, {"left_out": "full.none"}):
+            with self.subTest(words), self.assertRaises(parse.ParseError):
+                self.collect(self.BOOTS[0], **words)
 
 
 if __name__ == "__main__":

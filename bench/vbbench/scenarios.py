@@ -75,11 +75,6 @@ SCENARIOS = {
         tests=("ping", "tcp-in", "tcp-out", "udp-rr"),
         modes=("stock", "host-only", "full"), guests=2, tcp_bytes=(16384,),
         rr_pairs=("64/1024",), rr_ms=4000),
-    "overhead": Scenario(
-        1, 0, ("default",), "sysbench in a guest whose one vCPU has a CPU of "
-        "its own; no network load",
-        tests=("sysbench",), modes=("stock", "remap-only", "full"),
-        rounds=4),
     "overhead-stacked": Scenario(
         4, 0, ("default",), "sysbench with 4 threads, 4 vCPUs share one CPU, "
         f"a ping every {OVERHEAD_PING_US / 1000:g} ms",

@@ -57,12 +57,20 @@ class Options(unittest.TestCase):
             with self.subTest(words):
                 self.refused(*words)
 
+    ICOUNT = ("--icount", "--pin", "none")
+
     def test_what_does_not_fit_together(self):
         for words in (("--cpus", "1"), ("--guests", "99"), ("--net", "9"),
-                      ("--guests", "8"), ("--blk", "16", "--blk-size", "512")):
+                      ("--guests", "8"), ("--blk", "16", "--blk-size", "512"),
+                      (*self.ICOUNT, "--cpus", "2", "--guests", "0"),
+                      (*self.ICOUNT, "--cpus", "1", "--vcpus", "2"),
+                      (*self.ICOUNT, "--cpus", "1", "--vcpus", "1",
+                       "--guests", "2")):
             with self.subTest(words), self.assertRaises(LabError):
                 options.check(parse(*words))
         options.check(parse("--cpus", "1", "--pin", "none"))
+        options.check(parse(*self.ICOUNT, "--cpus", "1", "--guests", "0"))
+        options.check(parse(*self.ICOUNT, "--cpus", "1", "--vcpus", "1"))
         options.check(parse("--guests", "8", "--mem", "8192"))
 
 

@@ -105,7 +105,8 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                    help="size of each, a file in L1's memory (default 64)")
     g.add_argument("--icount", action="store_true",
                    help="a nanosecond of L1's clock is one instruction; "
-                        "needs --cpus 1 --guests 0")
+                        "needs --cpus 1, and of guests one at most, with one "
+                        "vCPU")
     g.add_argument("--slice", type=positive, metavar="NS",
                    help="base slice of L1's scheduler (default: L1's own)")
     g.add_argument("--qemu-l2", default="", metavar="WORDS",
@@ -191,8 +192,10 @@ def check(o: argparse.Namespace) -> None:
                               ("--blk", o.blk, MAX_BLK)):
         if value > most:
             raise LabError(f"{name}: at most {most}")
-    if o.icount and (o.cpus > 1 or o.guests):
-        raise LabError("--icount needs --cpus 1 --guests 0")
+    if o.icount and (o.cpus > 1 or o.guests > 1 or
+                     o.guests and o.vcpus > 1):
+        raise LabError("--icount needs --cpus 1, and of guests one at most, "
+                       "with one vCPU")
     if o.pin != "none" and o.cpus < 2 and o.guests:
         raise LabError(f"--pin {o.pin} needs --cpus 2 or more")
     need = L1_OWN_MB + o.guests * (o.guest_mem + o.blk * o.blk_size)
