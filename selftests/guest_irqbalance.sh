@@ -70,12 +70,23 @@ state() {
 		echo "$irq $(cell $GUEST/irqs "$irq" moves) $(cell $GUEST/irqs "$irq" foreign)"
 	done
 }
-allowed() {
+# A mask takes effect with the next interrupt, and a disk at rest has none.
+came() {
 	for irq in $theirs; do
-		[ "$(cat /proc/irq/"$irq"/smp_affinity_list)" = "$(cat /proc/irq/"$irq"/effective_affinity_list)" ] || return 1
+		awk -v irq="$irq:" '$1 == irq { for (i = 2; i <= NF; i++) if ($i ~ /^[0-9]+$/) n += $i; print irq n }' /proc/interrupts
 	done
 }
+allowed() {
+	judged=
+	for line in $(came); do
+		case " $resting " in *" $line "*) continue ;; esac
+		irq=${line%%:*} judged=1
+		[ "$(cat /proc/irq/"$irq"/smp_affinity_list)" = "$(cat /proc/irq/"$irq"/effective_affinity_list)" ] || return 1
+	done
+	[ "$judged" ]
+}
 balance_stop
+resting=$(came | tr '\n' ' ')
 check "interrupts go where irqbalance wanted them" await 60 allowed
 before=$(state)
 traffic_more 30
