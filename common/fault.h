@@ -15,6 +15,7 @@
 
 #ifdef VB_FAULTS
 #include <linux/atomic.h>
+#include <linux/delay.h>
 #include <linux/errno.h>
 #include <linux/kprobes.h>
 #include <linux/moduleparam.h>
@@ -48,6 +49,13 @@ static inline int vb_fault(const char *point)
 	while (n > 0 && !try_cmpxchg(&vb_fail_at, &n, n - 1))
 		;
 	return n == 1 ? -EIO : 0;
+}
+
+/* While each call fails, what follows comes later. @ns: below a millisecond. */
+static inline void vb_fault_delay(const char *point, unsigned int ns)
+{
+	if (READ_ONCE(vb_fail_at) < 0 && sysfs_streq(vb_fail_point, point))
+		udelay(ns / NSEC_PER_USEC);
 }
 
 /* Return: what to hook where @symbol is wanted. */
@@ -91,6 +99,10 @@ static inline int vb_register_kretprobe(struct kretprobe *rp)
 static inline int vb_fault(const char *point)
 {
 	return 0;
+}
+
+static inline void vb_fault_delay(const char *point, unsigned int ns)
+{
 }
 
 static inline const char *vb_hooked(const char *symbol)

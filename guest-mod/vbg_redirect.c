@@ -327,6 +327,8 @@ void vbg_redirect_refresh(void)
  * again if it has to leave something again.
  */
 static DEFINE_PER_CPU(struct hrtimer, vbg_retry_timer);
+/* Started since the last look of this CPU began. */
+static DEFINE_PER_CPU(bool, vbg_retry_new);
 
 /* A handler that runs elsewhere; a vCPU that seems to leave. */
 #define VBG_RETRY_BUSY_NS	(250 * NSEC_PER_USEC)
@@ -334,13 +336,21 @@ static DEFINE_PER_CPU(struct hrtimer, vbg_retry_timer);
 
 static void vbg_look_again(u64 ns)
 {
+	__this_cpu_write(vbg_retry_new, true);
 	hrtimer_start(this_cpu_ptr(&vbg_retry_timer), ns_to_ktime(ns),
 		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
+/*
+ * A tick's look that has started it may last longer than it does, or lose its
+ * CPU: then it expires in that same interrupt, and another one is needed.
+ */
 static enum hrtimer_restart vbg_retry_fn(struct hrtimer *timer)
 {
-	return HRTIMER_NORESTART;
+	if (!__this_cpu_read(vbg_retry_new))
+		return HRTIMER_NORESTART;
+	hrtimer_forward_now(timer, ns_to_ktime(VBG_RETRY_BUSY_NS));
+	return HRTIMER_RESTART;
 }
 
 /* Again later, by us: the bit, then the slot's. */
@@ -356,11 +366,14 @@ static void vbg_take_bit(struct vbg_area *a, int n, int me,
 			 enum vbg_serve_kind kind)
 {
 	struct vbg_irq *i = rcu_dereference_sched(vbg_keyed[n]);
-	int err = i ? vbg_serve(i, kind) : -ENOENT;
+	int err = -ENOENT;
 
+	if (i)
+		err = vb_fault("busy") ? -EBUSY : vbg_serve(i, kind);
 	if (err == -EBUSY) {
 		vbg_put_back(a, me, n);
 		vbg_look_again(VBG_RETRY_BUSY_NS);
+		vb_fault_delay("busy", 2 * VBG_RETRY_BUSY_NS);
 	} else if (err) {
 		vbg_stat_inc(VBG_S_DROPPED);
 	} else {
@@ -439,6 +452,7 @@ void vbg_redirect_look(struct vbg_cpu *c, int cpu, u64 now)
 	unsigned long bits;
 	int me;
 
+	__this_cpu_write(vbg_retry_new, false);
 	if (!a)
 		return;
 	me = READ_ONCE(a->slot[cpu]);

@@ -78,11 +78,21 @@ traces_of() {	# MODULE
 	pidof vbalance_boost
 } 2>/dev/null
 
+# The kernel's description of itself (BTF) is read by pages, some thousand.
+hide_btf() { mount -t tmpfs none /sys/kernel/btf; }
+show_btf() { umount /sys/kernel/btf; }
+
+# FAULTY_SPARSE=1: not each allocation, but the more the farther apart.
+faulty_next() {
+	faulty_n=$((faulty_n + 1 + ${FAULTY_SPARSE:-0} * faulty_n / 4))
+}
+
 faulty_begin() {	# MODULE
 	faulty_m=$(module_path "$1")
 	traces_of "$1" > "$KTAP_TMP/before"
 	: > "$KTAP_TMP/seen"
 	faulty_n=0
+	faulty_tries=0
 }
 
 # Nothing of it is left, and it can be loaded.
@@ -114,7 +124,8 @@ faulty_steps() {
 	faulty_allowed=$2
 	shift 2
 	while :; do
-		faulty_n=$((faulty_n + 1))
+		faulty_next
+		faulty_tries=$((faulty_tries + 1))
 		faulty_got=$("$@") || return 1
 		faulty_got=$(echo "$faulty_got" | tail -n 1)
 		echo "${faulty_got% all}" >> "$KTAP_TMP/seen"
@@ -125,7 +136,7 @@ faulty_steps() {
 		faulty_clean "$faulty_name" || return 1
 		case $faulty_got in *" all") break ;; esac
 	done
-	echo "# $((faulty_n - 1)) allocations failed: $(sort "$KTAP_TMP/seen" |
+	echo "# $((faulty_tries - 1)) allocations failed: $(sort "$KTAP_TMP/seen" |
 		uniq -c | awk '{ n = $1; $1 = ""; printf "%s: %d  ", $0, n }')"
 	[ "$faulty_got" = "ok all" ] && no_symbols "$faulty_name"
 }

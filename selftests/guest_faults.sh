@@ -12,11 +12,17 @@ need_faults
 unload vbalance_guest
 
 check "loading where a call fails that needs no memory" faulty_calls vbalance_guest
+hide_btf
 for parameters in "" remap=affinity; do
 	check "loading without memory: ${parameters:-no parameters}" \
 		faulty_loads vbalance_guest "$parameters"
 	check "unloading without memory: ${parameters:-no parameters}" \
 		faulty_unloads vbalance_guest "$parameters"
 done
+show_btf
+FAULTY_SPARSE=1
+check "loading without memory, while the kernel's description is read" \
+	faulty_loads vbalance_guest ""
+FAULTY_SPARSE=0
 check "no leak" no_leak
 ktap_end

@@ -13,12 +13,18 @@ need_faults
 unload vbalance_host
 
 check "loading where a call fails that needs no memory" faulty_calls vbalance_host
+hide_btf
 for parameters in "" hook=kprobe observe=1; do
 	check "loading without memory: ${parameters:-no parameters}" \
 		faulty_loads vbalance_host "$parameters"
 	check "unloading without memory: ${parameters:-no parameters}" \
 		faulty_unloads vbalance_host "$parameters"
 done
+show_btf
+FAULTY_SPARSE=1
+check "loading without memory, while the kernel's description is read" \
+	faulty_loads vbalance_host ""
+FAULTY_SPARSE=0
 
 vm_unpinned() {
 	[ "$(stat_of "$HOST/stats" pages_pinned)" = "$(stat_of "$HOST/stats" pages_unpinned)" ]

@@ -134,6 +134,37 @@ check "sweep: traffic goes on" traffic_more 5
 traffic_stop "sweep: every packet is answered, once"
 check "sweep: guest module goes" guest_module 0 unload
 
+# ---- the guest: serving has to wait, and vCPUs become idle meanwhile ----
+# Each vCPU that looks is to look again soon, by a timer. It expires before the
+# interrupt ends that has started it.
+put_back() { g 0 gstat put_back; }
+check "busy: host module comes" load vbalance_host
+guest_module 0 load
+check "busy: the guest registers" await 60 is_active 0
+traffic_start "$(guest_ip 0)"
+guest_fails busy -1
+stranded() {	# nothing new comes, and something is pending
+	kill -STOP "$(cat "$KTAP_TRAFFIC.pid")"
+	sleep 1
+	! balance 0 && [ "$(put_back)" -gt 0 ] && return
+	kill -CONT "$(cat "$KTAP_TRAFFIC.pid")"
+	return 1
+}
+check "busy: what is pending is put back" await 120 stranded
+guest 0 'killall burn' </dev/null
+ticks() { g 0 'before=$(gstat ticks); sleep 5; echo $(($(gstat ticks) - before))'; }
+asking=$(ticks)
+guest_fails busy 0
+check "busy: what was set pending is taken in the end" await 60 balance 0
+resting=$(ticks)
+check "busy: idle vCPUs went on asking ($asking ticks, at rest $resting)" \
+	[ "$asking" -gt $((3 * resting)) ]
+kill -CONT "$(cat "$KTAP_TRAFFIC.pid")"
+traffic_stop "busy: every packet is answered, once"
+check "busy: guest module goes" guest_module 0 unload
+unload vbalance_host
+guest 0 'burn 4 </dev/null >/dev/null 2>&1 &'
+
 # ---- the guest: interrupts that cannot be moved ----
 guest_module 0 load policy=paper remap=affinity
 moved() { [ "$(g 0 gstat moves)" -gt 0 ]; }

@@ -17,7 +17,8 @@ from .root import WORK_IN_ROOT
 from .util import LabError, tail, temp_dir
 
 # One set of counters for each machine that ran: merged pair by pair. Then what
-# earlier runs had found is added (before.json).
+# earlier runs had found is added (before.json). gcov looks for headers from where
+# the compiler ran: in the kernel's folder, $1, which is not to be written to.
 MERGE_AND_COUNT = """
 sum=
 for set in sets/*; do
@@ -29,8 +30,10 @@ for set in sets/*; do
 	fi
 done
 cp -r "$sum/." tree/
+mkdir kernel
+ln -s "$1"/* kernel/
 cd tree
-gcovr --root . --object-directory . --gcov-executable gcov --exclude-unreachable-branches \\
+gcovr --root . --object-directory ../kernel --gcov-executable gcov --exclude-unreachable-branches \\
 	--merge-mode-functions=separate --exclude '.*\\.mod\\.c' --json ../now.json
 set --
 for found in ../now.json ../before.json; do
@@ -116,8 +119,9 @@ def report(kernel: Kernel, out: Path, total: Path | None = None) -> None:
         if total and total.exists():
             shutil.copyfile(total, work / "before.json")
         log = work / "log"
-        if kernel.root.chroot(["sh", "-ec", MERGE_AND_COUNT], log, work=work,
-                              cwd=f"/{WORK_IN_ROOT}"):
+        if kernel.root.chroot(["sh", "-ec", MERGE_AND_COUNT, "sh",
+                               f"/lib/modules/{kernel.release}/build"],
+                              log, work=work, cwd=f"/{WORK_IN_ROOT}"):
             raise LabError(f"adding up the counters failed:\n{tail(log, 30)}")
         for name in ("coverage.txt", "coverage.json"):
             shutil.copyfile(work / name, out / name)

@@ -456,7 +456,11 @@ end:	do
 
 	/* The timer that asks again, or the tick. */
 	:: atomic { retry[v] -> retry[v] = false };
-		look(v)
+		look(v);
+#ifdef M_TIMER_SPENT
+		/* It may expire in the interrupt that has started it. */
+		STEP { retry[v] = false }
+#endif
 #if defined(SURVIVE)
 	:: frozen && in_use && (slots || pending[v]) ->
 		look(v)
