@@ -49,10 +49,9 @@ bool vbh_says_itself(const struct vbh_vcpu *v)
 /* What it has been sent may still be in the works. */
 static bool vbh_has_interrupt(const struct vbh_vcpu *v)
 {
-	u64 at = READ_ONCE(v->irq_tsc);
-	u64 now = rdtsc();
-
-	return at && now - at < (u64)READ_ONCE(vbh_holder_us) * tsc_khz / 1000;
+	return vb_holder_is_fresh(READ_ONCE(v->irq_tsc), rdtsc(),
+				  (u64)READ_ONCE(vbh_holder_us) * tsc_khz /
+				  1000);
 }
 
 static enum vbh_boost_count vbh_why(const struct vbh_vcpu *v, u32 hint)
