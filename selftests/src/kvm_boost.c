@@ -261,6 +261,28 @@ static void kinds(void)
 	defaults();
 }
 
+/*
+ * One interrupt is enough for holder_us. Whatever wall-clock time a loaded
+ * machine takes: by then the vCPU itself has run for longer.
+ */
+static void holder_expires(const char *who)
+{
+	pid_t tid = thread[0].tid;
+	long before, ran;
+	char name[96];
+	int good;
+
+	set_parameter("holder_us", "2000");
+	send(0);
+	ran = cpu_ns(tid);
+	good = AWAIT(cpu_ns(tid) - ran > 50000000) && at_rest();
+	before = count("holder");
+	good &= more_preemptions(0) && count("holder") == before;
+	snprintf(name, sizeof(name), "%s, an interrupt long ago: no holder",
+		 who);
+	report(good, name);
+}
+
 static void holders(const char *who)
 {
 	char name[96];
@@ -272,6 +294,7 @@ static void holders(const char *who)
 	set_parameter("holder_us", "0");
 	snprintf(name, sizeof(name), "%s, holder_us=0: no holder", who);
 	holder(0, name);
+	holder_expires(who);
 	set_parameter("holder_us", "100000");
 	snprintf(name, sizeof(name), "%s, an interrupt: holder", who);
 	holder(1, name);
