@@ -182,4 +182,18 @@ static inline bool vb_holder_is_fresh(u64 at, u64 now, u64 most)
 	return at && vb_cycles_since(at, now) < most;
 }
 
+/**
+ * vb_holder_waited() - did an interrupt come while its vCPU had no CPU?
+ * @at: when it came, TSC; 0: there is none
+ * @gone: when the vCPU lost or left its CPU, TSC
+ *
+ * It is injected when the vCPU is back, and its work begins then.
+ *
+ * Return: it did.
+ */
+static inline bool vb_holder_waited(u64 at, u64 gone)
+{
+	return at && at >= gone;
+}
+
 #endif /* _VB_CORE_BOOST_H */

@@ -283,6 +283,47 @@ static void holder_expires(const char *who)
 	report(good, name);
 }
 
+#define LATE_US	50000
+
+/* Return: the vCPU had no CPU from before an interrupt until long after it. */
+static int interrupt_waits(void)
+{
+	long n;
+
+	hog_start(HOG_FIFO);
+	AWAIT(in_state(0, "preempted"));
+	n = vm_preempted(&m, 0);
+	send(0);
+	usleep(2 * LATE_US);
+	return in_state(0, "preempted") && vm_preempted(&m, 0) == n;
+}
+
+/*
+ * It is injected when its vCPU has a CPU again, and only then the guest begins
+ * to work on it. Real-time threads let others run at times: again then.
+ */
+static void holder_late(const char *who)
+{
+	long before, n;
+	char name[96];
+	int i, good = 0;
+
+	percent("holder_us", LATE_US);
+	for (i = 0; i < 20 && !good; i++) {
+		if (!interrupt_waits())
+			continue;
+		before = count("holder");
+		n = vm_preempted(&m, 0);
+		hog_start(HOG_FAIR);
+		AWAIT(count("holder") > before || vm_preempted(&m, 0) > n + 20);
+		good = count("holder") > before;
+	}
+	snprintf(name, sizeof(name), "%s, an interrupt waits for a CPU: holder",
+		 who);
+	report(good && at_rest(), name);
+	hog_start(HOG_FAIR);
+}
+
 static void holders(const char *who)
 {
 	char name[96];
@@ -295,6 +336,7 @@ static void holders(const char *who)
 	snprintf(name, sizeof(name), "%s, holder_us=0: no holder", who);
 	holder(0, name);
 	holder_expires(who);
+	holder_late(who);
 	set_parameter("holder_us", "100000");
 	snprintf(name, sizeof(name), "%s, an interrupt: holder", who);
 	holder(1, name);

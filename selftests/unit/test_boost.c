@@ -502,6 +502,15 @@ static void test_holder_fresh(void)
 	      "no time, and read before it was written");
 }
 
+static void test_holder_waited(void)
+{
+	CHECK(!vb_holder_waited(0, 0), "none, nor any absence before");
+	CHECK(!vb_holder_waited(0, 1000), "none");
+	CHECK(!vb_holder_waited(999, 1000), "it had its CPU then");
+	CHECK(vb_holder_waited(1000, 1000), "as it went");
+	CHECK(vb_holder_waited(1001, 1000), "it had none");
+}
+
 int main(void)
 {
 	static const struct ktap_test tests[] = {
@@ -523,6 +532,7 @@ int main(void)
 		{ "the longest turn", test_turn_longest },
 		{ "cycles since", test_cycles_since },
 		{ "a holder's time", test_holder_fresh },
+		{ "an interrupt waits for a CPU", test_holder_waited },
 	};
 
 	return ktap_main("boost", tests, ARRAY_SIZE(tests));
