@@ -24,6 +24,7 @@
 #include <linux/kprobes.h>
 #include <linux/list.h>
 #include <linux/sched.h>
+#include <linux/sched/deadline.h>
 #include <linux/sched/prio.h>
 #include <linux/sched/rt.h>
 #include <linux/sched/signal.h>
@@ -148,6 +149,12 @@ static bool vbh_answer_is_wrong(const struct vbh_change_call *c, int ret)
 		!ns_capable_noaudit(&init_user_ns, CAP_SYS_NICE);
 }
 
+/* Or with a deadline: rt_task() does not say so from Linux 6.12 on. */
+static bool vbh_is_realtime(struct task_struct *p)
+{
+	return rt_task(p) || dl_task(p);
+}
+
 /*
  * The boost ends by a timer and a real-time thread: who spins must not keep
  * them from it. (Whom we have lifted does not: they are above it.)
@@ -155,7 +162,7 @@ static bool vbh_answer_is_wrong(const struct vbh_change_call *c, int ret)
 static bool vbh_may_restart(const struct vbh_change_call *c)
 {
 	return !(current->flags & PF_KTHREAD) &&
-		(current == c->p || !rt_task(current));
+		(current == c->p || !vbh_is_realtime(current));
 }
 
 static int vbh_setscheduler_return(struct kretprobe_instance *ri,
@@ -230,7 +237,7 @@ bool vbh_lift_may(struct task_struct *p)
 	unsigned int policy = READ_ONCE(p->policy);
 
 	return (policy == SCHED_NORMAL || policy == SCHED_BATCH) &&
-	       !rt_task(p) && !vb_task_is_throttled(p) &&
+	       !vbh_is_realtime(p) && !vb_task_is_throttled(p) &&
 	       task_rlimit(p, RLIMIT_RTTIME) == RLIM_INFINITY;
 }
 
