@@ -93,6 +93,7 @@ struct vbh_lift {
 	bool left_normal;
 };
 
+bool vbh_lift_is_limited(const struct task_struct *p);
 bool vbh_lift_may(struct task_struct *p);
 int vbh_lift(struct vbh_lift *l, struct task_struct *p);
 void vbh_unlift(struct vbh_lift *l, u64 repay);

@@ -406,6 +406,7 @@ static bool vbh_boost_again(struct vbh_vcpu *v, u64 now)
 	vbh_boost_charge(v);
 	why = vbh_is_critical(v);
 	if (!why || !READ_ONCE(vbh_boost_param) ||
+	    vbh_lift_is_limited(b->task) ||
 	    !vbh_boost_allowed(v, why) || !vbh_boost_cpu_allows(v))
 		return false;
 	WRITE_ONCE(b->why, why);

@@ -224,11 +224,24 @@ static int vbh_changes_err[ARRAY_SIZE(vbh_changes)];
 /* ---- lifting ---- */
 
 /**
+ * vbh_lift_is_limited() - is a thread's real-time CPU time limited?
+ * @p: thread
+ *
+ * Ours would count, and the limit kills.
+ * Context: any.
+ * Return: it is.
+ */
+bool vbh_lift_is_limited(const struct task_struct *p)
+{
+	return task_rlimit(p, RLIMIT_RTTIME) != RLIM_INFINITY;
+}
+
+/**
  * vbh_lift_may() - is this a thread that may be lifted?
  * @p: thread
  *
  * Not one that somebody gave a policy of its own, and none whose real-time
- * CPU time is limited: ours would count, and the limit kills.
+ * CPU time is limited.
  * Context: any.
  * Return: it is.
  */
@@ -238,7 +251,7 @@ bool vbh_lift_may(struct task_struct *p)
 
 	return (policy == SCHED_NORMAL || policy == SCHED_BATCH) &&
 	       !vbh_is_realtime(p) && !vb_task_is_throttled(p) &&
-	       task_rlimit(p, RLIMIT_RTTIME) == RLIM_INFINITY;
+	       !vbh_lift_is_limited(p);
 }
 
 static bool vbh_is_changing(const struct task_struct *p)

@@ -343,6 +343,35 @@ static const struct attr deadline = {
 	.period = 10000000,
 };
 
+/* The limit comes during a boost: that is not extended any more. */
+static void limited_meanwhile(struct rlimit old, struct rlimit few)
+{
+	int i, good = 1, extended = 0;
+	long n;
+
+	generous("5000");
+	set_parameter("boost_row", "100");
+	for (i = 0; i < 10 && good; i++) {
+		n = count("extended");
+		guest[0].critical = CRITICAL;
+		good = AWAIT(count("extended") > n);
+		guest[0].critical = VB_CRITICAL_SAID;
+		extended += good && at_rest();
+
+		guest[0].critical = CRITICAL;
+		good = good && CATCH(host[0].boosted);
+		vm_must(setrlimit(RLIMIT_RTTIME, &few), "RLIMIT_RTTIME");
+		/* What had just been decided. */
+		usleep(1000);
+		n = count("extended");
+		good = good && at_rest() && count("extended") == n;
+		guest[0].critical = VB_CRITICAL_SAID;
+		vm_must(setrlimit(RLIMIT_RTTIME, &old), "RLIMIT_RTTIME");
+	}
+	report(good && extended == 10,
+	       "RLIMIT_RTTIME during a boost: not extended");
+}
+
 /* Whose real-time CPU time is limited: what we give would count, and kill. */
 static void limited(void)
 {
@@ -354,6 +383,9 @@ static void limited(void)
 	left_alone(was, "RLIMIT_RTTIME", 1);
 	vm_must(setrlimit(RLIMIT_RTTIME, &old), "RLIMIT_RTTIME");
 	many(was, "without RLIMIT_RTTIME");
+	limited_meanwhile(old, few);
+	generous("50");
+	set_parameter("boost_row", "4");
 }
 
 static void others(void)
