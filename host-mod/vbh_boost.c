@@ -356,6 +356,13 @@ static u64 vbh_boost_debt(const struct vbh_boost *b, u64 now)
 	return b->debt;
 }
 
+/* It was to end, or to be extended, a good while ago. */
+static void vbh_boost_note_late(struct vbh_vcpu *v, u64 now)
+{
+	if (now > v->boost.deadline + vbh_boost_bound() / 2)
+		vbh_boost_count(v, VBH_B_LATE);
+}
+
 /* The thread is what it was; vbh_boost_finish() has to follow. */
 static void vbh_boost_put_back(struct vbh_vcpu *v)
 {
@@ -371,8 +378,7 @@ static void vbh_boost_put_back(struct vbh_vcpu *v)
 	vbh_boost_charge(v);
 	b->debt = b->paid - VB_BOOST_FEE_NS;
 	b->debt_since = now;
-	if (now > b->deadline + bound / 2)
-		vbh_boost_count(v, VBH_B_LATE);
+	vbh_boost_note_late(v, now);
 	if (b->paid > atomic64_read(&v->vm->boosts[VBH_B_LONGEST_NS]))
 		atomic64_set(&v->vm->boosts[VBH_B_LONGEST_NS], b->paid);
 	/* It did not get done: the others have the CPU for as long now. */
@@ -410,6 +416,7 @@ static bool vbh_boost_again(struct vbh_vcpu *v, u64 now)
 	    !vbh_boost_allowed(v, why) || !vbh_boost_cpu_allows(v))
 		return false;
 	WRITE_ONCE(b->why, why);
+	vbh_boost_note_late(v, now);
 	b->deadline = now + vbh_boost_bound();
 	vbh_boost_count(v, VBH_B_EXTENDED);
 	return true;

@@ -6,8 +6,8 @@
  * CPUs.
  *
  *	kvm_boost_late		the worker is kept off until the vCPU has had a
- *				certain CPU time: nothing depends on how fast
- *				anything is
+ *				certain CPU time, or its thread or its VM has
+ *				gone: nothing depends on how fast anything is
  *	kvm_boost_late unload	until vbalance_host begins to go; it has gone at
  *				the end
  */
@@ -16,6 +16,8 @@
 
 #define TRIES		200
 #define BOOST_US	"20000"
+#define SHORT_US	"4000"
+#define SHORT_NS	4000000L
 #define BOOST_NS	20000000L
 #define WORKER		"vbalance_boost"
 
@@ -59,16 +61,20 @@ static int is_fifo(void)
 	return attributes_of(tid).a.policy == SCHED_FIFO;
 }
 
-/* A boost is on, and the worker can do nothing about it. */
-static int catch_boost(void)
+/*
+ * A boost is on, and the worker can do nothing about it. @then: what the guest
+ * says from there on.
+ */
+static int catch_boost(__u32 then)
 {
 	guest[0].critical = CRITICAL;
 	CATCH(host[0].boosted);
 	keep_off(1);
-	guest[0].critical = VB_CRITICAL_SAID;
+	guest[0].critical = then;
 	if (host[0].boosted && is_fifo())
 		return 1;
 	keep_off(0);
+	guest[0].critical = VB_CRITICAL_SAID;
 	at_rest();
 	return 0;
 }
@@ -87,7 +93,7 @@ static int hold(struct held *h, __u64 command, const char *counter)
 
 	for (i = 0; i < TRIES && !caught; i++) {
 		h->whole = cpu_ns(tid);
-		caught = catch_boost();
+		caught = catch_boost(VB_CRITICAL_SAID);
 	}
 	if (!caught)
 		return 0;
@@ -133,12 +139,47 @@ static void late(__u64 command, const char *counter, const char *name)
 	       longest <= h.whole + VB_BOOST_FEE_NS, text);
 }
 
+/*
+ * Late, and extended, as it is critical still and has paid for what it got. By
+ * ticks that can be more than there was: again then, with full buckets.
+ */
+static void late_extension(void)
+{
+	long late = 0, extended, ends, from;
+	int i, good = 0;
+
+	generous(SHORT_US);
+	set_parameter("boost_row", "100");
+	for (i = 0; i < TRIES && !good; i++) {
+		usleep(200000);
+		if (!catch_boost(CRITICAL))
+			continue;
+		late = count("late_ends");
+		extended = count("extended");
+		ends = ended();
+		from = cpu_ns(tid);
+		CATCH(cpu_ns(tid) - from >= 2 * SHORT_NS);
+		keep_off(0);
+		good = AWAIT(count("extended") > extended || ended() > ends);
+		late = count("late_ends") - late;
+		/* No end that could be late by itself. */
+		good = good && ended() == ends;
+		guest[0].critical = VB_CRITICAL_SAID;
+		at_rest();
+	}
+	report(good, "it is critical still: extended");
+	report(late > 0, "it is critical still: extended late");
+	generous(BOOST_US);
+	set_parameter("boost_row", "4");
+}
+
 static void both_ends(void)
 {
 	struct attributes before = attributes_of(tid);
 
 	late(0, "ended_bound", "its time is up");
 	late(VM_CMD_DONE, "ended_done", "it is done");
+	late_extension();
 	print_counts();
 	expect(begun(), ended(), "each boost has ended once");
 	report(becomes(tid, &before), "the thread is as it was");
@@ -197,7 +238,7 @@ static void unload(void)
 		vm_must(-1, "pthread_create");
 	AWAIT(unloader);
 	for (i = 0; i < TRIES && !caught; i++)
-		caught = catch_boost();
+		caught = catch_boost(VB_CRITICAL_SAID);
 	vm_must(write(go[1], "", 1), "write");
 	/*
 	 * No sleep from here on: the worker would come. It goes no further than
