@@ -44,7 +44,8 @@ static inline long count(const char *name)
 
 static inline long begun(void)
 {
-	return count("hint") + count("holder") + count("fast_path");
+	return count("hint") + count("task") + count("holder") +
+		count("fast_path");
 }
 
 static inline long ended(void)

@@ -38,6 +38,8 @@ static void hints(void)
 	hint(CRITICAL, "hint", "critical, an interrupt: boosted");
 	hint(VB_CRITICAL_SAID | VB_CRITICAL_MOVE, "hint",
 	     "critical, a move: boosted");
+	hint(VB_CRITICAL_SAID | VB_CRITICAL_TASK, "task",
+	     "critical, a process: boosted");
 	hint(VB_CRITICAL_SAID, NULL, "not critical: not boosted");
 	hint(0, NULL, "says nothing, no interrupt: not boosted");
 	hint(VB_CRITICAL_ANY, NULL,
