@@ -27,7 +27,7 @@ static int here, there;		/* CPUs: ours, the vCPUs' */
 /* As AWAIT(), without sleep: for what passes quickly. */
 #define CATCH(cond)							\
 	({								\
-		__u64 catch_end = now_ns() + 10000000000ULL;		\
+		__u64 catch_end = now_ns() + 10000000000ULL * slowness(); \
 		int catch_good;						\
 									\
 		while (!(catch_good = !!(cond)) && now_ns() < catch_end)	\
