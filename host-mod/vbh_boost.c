@@ -155,6 +155,10 @@ void vbh_boost_end(struct vbh_vcpu *v, enum vbh_boost_count why)
 
 	if (READ_ONCE(b->state) == VBH_BOOST_IDLE || READ_ONCE(b->over))
 		return;
+	/*
+	 * Has that boost ended in between this is about the next one, which
+	 * then ends at once, or is found not to be needed: one boost is lost.
+	 */
 	WRITE_ONCE(b->over, why);
 	vbh_boost_kick();
 }
