@@ -160,4 +160,40 @@ static inline bool vb_turn_allows(const struct vb_turn *t, u64 most, u64 pause,
 	return t->ns < most || (now >= t->last && now - t->last >= pause);
 }
 
+/*
+ * TSC cycles from @then to @now, which may be read in either order: nothing
+ * keeps rdtsc() from being executed before @then is loaded, and another CPU may
+ * have written that just now.
+ */
+static inline u64 vb_cycles_since(u64 then, u64 now)
+{
+	return now > then ? now - then : 0;
+}
+
+/**
+ * vb_holder_is_fresh() - may a device's interrupt still be in the works?
+ * @at: when it came, TSC; 0: there is none
+ * @now: TSC
+ * @most: cycles that its work may take
+ * Return: it may.
+ */
+static inline bool vb_holder_is_fresh(u64 at, u64 now, u64 most)
+{
+	return at && vb_cycles_since(at, now) < most;
+}
+
+/**
+ * vb_holder_waited() - did an interrupt come while its vCPU had no CPU?
+ * @at: when it came, TSC; 0: there is none
+ * @gone: when the vCPU lost or left its CPU, TSC
+ *
+ * It is injected when the vCPU is back, and its work begins then.
+ *
+ * Return: it did.
+ */
+static inline bool vb_holder_waited(u64 at, u64 gone)
+{
+	return at && at >= gone;
+}
+
 #endif /* _VB_CORE_BOOST_H */

@@ -93,6 +93,7 @@ struct vbh_lift {
 	bool left_normal;
 };
 
+bool vbh_lift_is_limited(const struct task_struct *p);
 bool vbh_lift_may(struct task_struct *p);
 int vbh_lift(struct vbh_lift *l, struct task_struct *p);
 void vbh_unlift(struct vbh_lift *l, u64 repay);
@@ -210,7 +211,7 @@ struct vbh_vcpu {
 	unsigned long switches;		/* of its thread, as it was loaded */
 	u64 stay_mean;			/* of stays that ended by preemption */
 	struct task_struct *task;	/* its thread; valid while preempted */
-	u64 irq_tsc;			/* last device interrupt, host TSC */
+	u64 irq_tsc;			/* device interrupt for it, host TSC */
 	int rings;			/* enum vb_rings, when last looked at */
 	struct hrtimer rings_timer;
 	struct vbh_boost boost;
@@ -291,6 +292,7 @@ void vbh_on_deliver(struct kvm *kvm, const void *src,
 enum vbh_boost_count vbh_is_critical(const struct vbh_vcpu *v);
 bool vbh_says_itself(const struct vbh_vcpu *v);
 void vbh_holder_put(struct vbh_vcpu *v, u32 state);
+void vbh_holder_load(struct vbh_vcpu *v, u64 gone);
 void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 		    const struct kvm_lapic_irq *irq);
 

@@ -155,6 +155,10 @@ void vbh_boost_end(struct vbh_vcpu *v, enum vbh_boost_count why)
 
 	if (READ_ONCE(b->state) == VBH_BOOST_IDLE || READ_ONCE(b->over))
 		return;
+	/*
+	 * Has that boost ended in between this is about the next one, which
+	 * then ends at once, or is found not to be needed: one boost is lost.
+	 */
 	WRITE_ONCE(b->over, why);
 	vbh_boost_kick();
 }
@@ -356,6 +360,13 @@ static u64 vbh_boost_debt(const struct vbh_boost *b, u64 now)
 	return b->debt;
 }
 
+/* It was to end, or to be extended, a good while ago. */
+static void vbh_boost_note_late(struct vbh_vcpu *v, u64 now)
+{
+	if (now > v->boost.deadline + vbh_boost_bound() / 2)
+		vbh_boost_count(v, VBH_B_LATE);
+}
+
 /* The thread is what it was; vbh_boost_finish() has to follow. */
 static void vbh_boost_put_back(struct vbh_vcpu *v)
 {
@@ -371,8 +382,7 @@ static void vbh_boost_put_back(struct vbh_vcpu *v)
 	vbh_boost_charge(v);
 	b->debt = b->paid - VB_BOOST_FEE_NS;
 	b->debt_since = now;
-	if (now > b->deadline + bound / 2)
-		vbh_boost_count(v, VBH_B_LATE);
+	vbh_boost_note_late(v, now);
 	if (b->paid > atomic64_read(&v->vm->boosts[VBH_B_LONGEST_NS]))
 		atomic64_set(&v->vm->boosts[VBH_B_LONGEST_NS], b->paid);
 	/* It did not get done: the others have the CPU for as long now. */
@@ -406,9 +416,11 @@ static bool vbh_boost_again(struct vbh_vcpu *v, u64 now)
 	vbh_boost_charge(v);
 	why = vbh_is_critical(v);
 	if (!why || !READ_ONCE(vbh_boost_param) ||
+	    vbh_lift_is_limited(b->task) ||
 	    !vbh_boost_allowed(v, why) || !vbh_boost_cpu_allows(v))
 		return false;
 	WRITE_ONCE(b->why, why);
+	vbh_boost_note_late(v, now);
 	b->deadline = now + vbh_boost_bound();
 	vbh_boost_count(v, VBH_B_EXTENDED);
 	return true;

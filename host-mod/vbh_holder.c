@@ -6,8 +6,9 @@
  * device's interrupt keeps all that come after it waiting until it has
  * finished. A guest with our module says so exactly
  * (vb_vcpu_guest.critical). Of others it is taken to be the target of an
- * interrupt that was delivered less than holder_us ago, until it halts, or
- * until all rings that are known allow interrupts again (vbh_rings.c).
+ * interrupt that was injected less than holder_us ago, until it halts, or
+ * until all rings that are known allow interrupts again (vbh_rings.c). KVM
+ * injects at once when the vCPU runs, and else when it has a CPU again.
  *
  * Fast path (vBalance, 3.3.1): an interrupt arrives for a VM none of whose
  * vCPUs is running. Then there is nobody to redirect it to, and its target
@@ -49,10 +50,9 @@ bool vbh_says_itself(const struct vbh_vcpu *v)
 /* What it has been sent may still be in the works. */
 static bool vbh_has_interrupt(const struct vbh_vcpu *v)
 {
-	u64 at = READ_ONCE(v->irq_tsc);
-	u64 now = rdtsc();
-
-	return at && now - at < (u64)READ_ONCE(vbh_holder_us) * tsc_khz / 1000;
+	return vb_holder_is_fresh(READ_ONCE(v->irq_tsc), rdtsc(),
+				  (u64)READ_ONCE(vbh_holder_us) * tsc_khz /
+				  1000);
 }
 
 static enum vbh_boost_count vbh_why(const struct vbh_vcpu *v, u32 hint)
@@ -107,6 +107,19 @@ void vbh_holder_put(struct vbh_vcpu *v, u32 state)
 	why = vbh_why(v, hint);
 	if (why)
 		vbh_boost_want(v, current, why);
+}
+
+/**
+ * vbh_holder_load() - a vCPU has got a CPU
+ * @v: vCPU
+ * @gone: when it lost or left the last one, host TSC
+ * Context: load hook.
+ */
+void vbh_holder_load(struct vbh_vcpu *v, u64 gone)
+{
+	/* Another one that comes just now is not older than that. */
+	if (vb_holder_waited(READ_ONCE(v->irq_tsc), gone))
+		WRITE_ONCE(v->irq_tsc, v->changed_tsc);
 }
 
 /* Whom an interrupt is for; NULL: several, or not known. */

@@ -24,6 +24,7 @@
 #include <linux/kprobes.h>
 #include <linux/list.h>
 #include <linux/sched.h>
+#include <linux/sched/deadline.h>
 #include <linux/sched/prio.h>
 #include <linux/sched/rt.h>
 #include <linux/sched/signal.h>
@@ -148,6 +149,12 @@ static bool vbh_answer_is_wrong(const struct vbh_change_call *c, int ret)
 		!ns_capable_noaudit(&init_user_ns, CAP_SYS_NICE);
 }
 
+/* Or with a deadline: rt_task() does not say so from Linux 6.12 on. */
+static bool vbh_is_realtime(struct task_struct *p)
+{
+	return rt_task(p) || dl_task(p);
+}
+
 /*
  * The boost ends by a timer and a real-time thread: who spins must not keep
  * them from it. (Whom we have lifted does not: they are above it.)
@@ -155,7 +162,7 @@ static bool vbh_answer_is_wrong(const struct vbh_change_call *c, int ret)
 static bool vbh_may_restart(const struct vbh_change_call *c)
 {
 	return !(current->flags & PF_KTHREAD) &&
-		(current == c->p || !rt_task(current));
+		(current == c->p || !vbh_is_realtime(current));
 }
 
 static int vbh_setscheduler_return(struct kretprobe_instance *ri,
@@ -217,11 +224,24 @@ static int vbh_changes_err[ARRAY_SIZE(vbh_changes)];
 /* ---- lifting ---- */
 
 /**
+ * vbh_lift_is_limited() - is a thread's real-time CPU time limited?
+ * @p: thread
+ *
+ * Ours would count, and the limit kills.
+ * Context: any.
+ * Return: it is.
+ */
+bool vbh_lift_is_limited(const struct task_struct *p)
+{
+	return task_rlimit(p, RLIMIT_RTTIME) != RLIM_INFINITY;
+}
+
+/**
  * vbh_lift_may() - is this a thread that may be lifted?
  * @p: thread
  *
  * Not one that somebody gave a policy of its own, and none whose real-time
- * CPU time is limited: ours would count, and the limit kills.
+ * CPU time is limited.
  * Context: any.
  * Return: it is.
  */
@@ -230,8 +250,8 @@ bool vbh_lift_may(struct task_struct *p)
 	unsigned int policy = READ_ONCE(p->policy);
 
 	return (policy == SCHED_NORMAL || policy == SCHED_BATCH) &&
-	       !rt_task(p) && !vb_task_is_throttled(p) &&
-	       task_rlimit(p, RLIMIT_RTTIME) == RLIM_INFINITY;
+	       !vbh_is_realtime(p) && !vb_task_is_throttled(p) &&
+	       !vbh_lift_is_limited(p);
 }
 
 static bool vbh_is_changing(const struct task_struct *p)

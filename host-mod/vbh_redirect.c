@@ -44,14 +44,6 @@ static u64 vbh_msi_key(const struct kvm_lapic_irq *irq)
 			   irq->dest_id, 0);
 }
 
-/* TSC cycles since @since; it may have been written on another CPU just now. */
-static u64 vbh_cycles_since(const u64 *since, u64 now)
-{
-	u64 then = READ_ONCE(*since);
-
-	return now > then ? now - then : 0;
-}
-
 static u32 vbh_vector_of(const struct vbh_reg *reg, const struct vbh_vcpu *v)
 {
 	u32 vector = READ_ONCE(reg->guest[v->slot].redirect_vector);
@@ -69,7 +61,8 @@ static bool vbh_leaves_soon(const struct vbh_vcpu *v,
 
 	return READ_ONCE(vbh_redirect_leaving) &&
 	       vb_stay_is_short(READ_ONCE(v->stay_mean),
-				vbh_cycles_since(&v->stay_since, now), service);
+				vb_cycles_since(READ_ONCE(v->stay_since), now),
+				service);
 }
 
 /* Waits for a CPU, has been away in the VMM for long, or will lose its CPU. */
@@ -82,7 +75,7 @@ static bool vbh_needs_rescue(const struct vbh_vcpu *v,
 	case VB_VCPU_PREEMPTED:
 		return true;
 	case VB_VCPU_VMM:
-		return vbh_cycles_since(&v->changed_tsc, now) >
+		return vb_cycles_since(READ_ONCE(v->changed_tsc), now) >
 			(u64)READ_ONCE(vbh_vmm_us) * tsc_khz / 1000;
 	default:
 		return false;
@@ -123,7 +116,7 @@ static struct vbh_vcpu *vbh_choose(const struct vbh_vm *vm,
 				rcu_read_lock_sched_held()) {
 		if (!vbh_is_candidate(v, reg, now) || vbh_load_of(reg, v) > limit)
 			continue;
-		age = vbh_cycles_since(&v->stay_since, now);
+		age = vb_cycles_since(READ_ONCE(v->stay_since), now);
 		if (!best || age < best_age) {
 			best = v;
 			best_age = age;

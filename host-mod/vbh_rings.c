@@ -156,6 +156,11 @@ static enum vb_rings vbh_rings_look(struct vbh_vcpu *v)
 	/* Whoever ends a VM loads its vCPUs for that. */
 	if (current->mm && current->mm == v->vm->mm)
 		rings = vbh_rings_read(vbh_ring_mm_find(current->mm));
+	/*
+	 * An interrupt that is delivered between the reading and this is lost
+	 * to vbh_rings_irq(): no holder until the next look. The fast path, if
+	 * nobody runs, does not go by this.
+	 */
 	WRITE_ONCE(v->rings, rings);
 	return rings;
 }

@@ -193,6 +193,7 @@ static __always_inline void vbh_change(struct vbh_vcpu *v,
 void vbh_on_load(struct kvm_vcpu *vcpu)
 {
 	struct vbh_vcpu *v = vbh_vcpu_find(vcpu);
+	u64 gone;
 
 	vbh_stat_inc(VBH_S_LOADS);
 	if (unlikely(!v)) {
@@ -211,7 +212,9 @@ void vbh_on_load(struct kvm_vcpu *vcpu)
 	if (unlikely(READ_ONCE(v->vm->cookie) && vbh_was_reset(vcpu)) &&
 	    (v->word & VBH_STATE_MASK) != VB_VCPU_PREEMPTED)
 		vbh_vm_reset(vcpu->kvm);
+	gone = v->changed_tsc;
 	vbh_change(v, vcpu, VB_VCPU_RUNNING);
+	vbh_holder_load(v, gone);
 	/* Not at the put: who sleeps inside KVM has been counted by then. */
 	v->switches = vbh_switches();
 	vbh_rings_load(v);

@@ -27,7 +27,7 @@ static int here, there;		/* CPUs: ours, the vCPUs' */
 /* As AWAIT(), without sleep: for what passes quickly. */
 #define CATCH(cond)							\
 	({								\
-		__u64 catch_end = now_ns() + 10000000000ULL;		\
+		__u64 catch_end = now_ns() + 10000000000ULL * slowness(); \
 		int catch_good;						\
 									\
 		while (!(catch_good = !!(cond)) && now_ns() < catch_end)	\
@@ -44,7 +44,8 @@ static inline long count(const char *name)
 
 static inline long begun(void)
 {
-	return count("hint") + count("holder") + count("fast_path");
+	return count("hint") + count("task") + count("holder") +
+		count("fast_path");
 }
 
 static inline long ended(void)

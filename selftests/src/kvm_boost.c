@@ -38,6 +38,8 @@ static void hints(void)
 	hint(CRITICAL, "hint", "critical, an interrupt: boosted");
 	hint(VB_CRITICAL_SAID | VB_CRITICAL_MOVE, "hint",
 	     "critical, a move: boosted");
+	hint(VB_CRITICAL_SAID | VB_CRITICAL_TASK, "task",
+	     "critical, a process: boosted");
 	hint(VB_CRITICAL_SAID, NULL, "not critical: not boosted");
 	hint(0, NULL, "says nothing, no interrupt: not boosted");
 	hint(VB_CRITICAL_ANY, NULL,
@@ -261,6 +263,69 @@ static void kinds(void)
 	defaults();
 }
 
+/*
+ * One interrupt is enough for holder_us. Whatever wall-clock time a loaded
+ * machine takes: by then the vCPU itself has run for longer.
+ */
+static void holder_expires(const char *who)
+{
+	pid_t tid = thread[0].tid;
+	long before, ran;
+	char name[96];
+	int good;
+
+	set_parameter("holder_us", "2000");
+	send(0);
+	ran = cpu_ns(tid);
+	good = AWAIT(cpu_ns(tid) - ran > 50000000) && at_rest();
+	before = count("holder");
+	good &= more_preemptions(0) && count("holder") == before;
+	snprintf(name, sizeof(name), "%s, an interrupt long ago: no holder",
+		 who);
+	report(good, name);
+}
+
+#define LATE_US	50000
+
+/* Return: the vCPU had no CPU from before an interrupt until long after it. */
+static int interrupt_waits(void)
+{
+	long n;
+
+	hog_start(HOG_FIFO);
+	AWAIT(in_state(0, "preempted"));
+	n = vm_preempted(&m, 0);
+	send(0);
+	usleep(2 * LATE_US);
+	return in_state(0, "preempted") && vm_preempted(&m, 0) == n;
+}
+
+/*
+ * It is injected when its vCPU has a CPU again, and only then the guest begins
+ * to work on it. Real-time threads let others run at times: again then.
+ */
+static void holder_late(const char *who)
+{
+	long before, n;
+	char name[96];
+	int i, good = 0;
+
+	percent("holder_us", LATE_US);
+	for (i = 0; i < 20 && !good; i++) {
+		if (!interrupt_waits())
+			continue;
+		before = count("holder");
+		n = vm_preempted(&m, 0);
+		hog_start(HOG_FAIR);
+		AWAIT(count("holder") > before || vm_preempted(&m, 0) > n + 20);
+		good = count("holder") > before;
+	}
+	snprintf(name, sizeof(name), "%s, an interrupt waits for a CPU: holder",
+		 who);
+	report(good && at_rest(), name);
+	hog_start(HOG_FAIR);
+}
+
 static void holders(const char *who)
 {
 	char name[96];
@@ -272,6 +337,8 @@ static void holders(const char *who)
 	set_parameter("holder_us", "0");
 	snprintf(name, sizeof(name), "%s, holder_us=0: no holder", who);
 	holder(0, name);
+	holder_expires(who);
+	holder_late(who);
 	set_parameter("holder_us", "100000");
 	snprintf(name, sizeof(name), "%s, an interrupt: holder", who);
 	holder(1, name);

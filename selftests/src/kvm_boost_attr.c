@@ -343,6 +343,35 @@ static const struct attr deadline = {
 	.period = 10000000,
 };
 
+/* The limit comes during a boost: that is not extended any more. */
+static void limited_meanwhile(struct rlimit old, struct rlimit few)
+{
+	int i, good = 1, extended = 0;
+	long n;
+
+	generous("5000");
+	set_parameter("boost_row", "100");
+	for (i = 0; i < 10 && good; i++) {
+		n = count("extended");
+		guest[0].critical = CRITICAL;
+		good = AWAIT(count("extended") > n);
+		guest[0].critical = VB_CRITICAL_SAID;
+		extended += good && at_rest();
+
+		guest[0].critical = CRITICAL;
+		good = good && CATCH(host[0].boosted);
+		vm_must(setrlimit(RLIMIT_RTTIME, &few), "RLIMIT_RTTIME");
+		/* What had just been decided. */
+		usleep(1000);
+		n = count("extended");
+		good = good && at_rest() && count("extended") == n;
+		guest[0].critical = VB_CRITICAL_SAID;
+		vm_must(setrlimit(RLIMIT_RTTIME, &old), "RLIMIT_RTTIME");
+	}
+	report(good && extended == 10,
+	       "RLIMIT_RTTIME during a boost: not extended");
+}
+
 /* Whose real-time CPU time is limited: what we give would count, and kill. */
 static void limited(void)
 {
@@ -354,6 +383,9 @@ static void limited(void)
 	left_alone(was, "RLIMIT_RTTIME", 1);
 	vm_must(setrlimit(RLIMIT_RTTIME, &old), "RLIMIT_RTTIME");
 	many(was, "without RLIMIT_RTTIME");
+	limited_meanwhile(old, few);
+	generous("50");
+	set_parameter("boost_row", "4");
 }
 
 static void others(void)
@@ -438,6 +470,50 @@ static void change(const struct change *c, int (*by)(const struct change *),
 	both(was);
 }
 
+/*
+ * A real-time thread is never kept waiting: during the boost it gets what the
+ * kernel says to that (a priority of 0 is none of SCHED_FIFO's), as others
+ * never do.
+ */
+static void answered(struct attr a, const char *name)
+{
+	static const struct change param = { "", PARAM, { } };
+	struct attributes before = both(was);
+	char text[96];
+	int i, err = 0;
+
+	for (i = 0; i < 100 && err != EINVAL; i++) {
+		guest[0].critical = CRITICAL;
+		CATCH(is_fifo());
+		vm_must(set_attr(0, a), "sched_setattr");
+		err = by_thread(&param);
+		vm_must(set_attr(0, fair), "sched_setattr");
+		guest[0].critical = VB_CRITICAL_SAID;
+	}
+	snprintf(text, sizeof(text), "%s asks: not kept waiting", name);
+	expect(err, EINVAL, text);
+	snprintf(text, sizeof(text), "%s asks: the thread is as it was", name);
+	report(becomes(tid, &before), text);
+}
+
+static void real_time_callers(void)
+{
+	static const struct attr spinner = {
+		.policy = SCHED_DEADLINE, .runtime = 9000000,
+		.deadline = 10000000, .period = 10000000,
+	};
+	long old;
+
+	generous("20000");
+	hog_start(HOG_PULSES);
+	answered((struct attr){ .policy = SCHED_FIFO, .priority = 5 },
+		 "SCHED_FIFO");
+	old = rt_runtime(-1);
+	answered(spinner, "SCHED_DEADLINE");
+	rt_runtime(old);
+	hog_stop();
+}
+
 static const struct change all_changes[] = {
 	{ "nice", NICE, { .nice = 7 } },
 	{ "SCHED_OTHER, nice 3", ATTR, { .nice = 3 } },
@@ -499,6 +575,7 @@ int main(void)
 	kinds();
 	others();
 	changes();
+	real_time_callers();
 	print_counts();
 	report(at_rest(), "at rest");
 	expect(begun(), ended(), "each boost has ended once");

@@ -6,8 +6,8 @@
  * CPUs.
  *
  *	kvm_boost_late		the worker is kept off until the vCPU has had a
- *				certain CPU time: nothing depends on how fast
- *				anything is
+ *				certain CPU time, or its thread or its VM has
+ *				gone: nothing depends on how fast anything is
  *	kvm_boost_late unload	until vbalance_host begins to go; it has gone at
  *				the end
  */
@@ -16,6 +16,8 @@
 
 #define TRIES		200
 #define BOOST_US	"20000"
+#define SHORT_US	"4000"
+#define SHORT_NS	4000000L
 #define BOOST_NS	20000000L
 #define WORKER		"vbalance_boost"
 
@@ -59,16 +61,20 @@ static int is_fifo(void)
 	return attributes_of(tid).a.policy == SCHED_FIFO;
 }
 
-/* A boost is on, and the worker can do nothing about it. */
-static int catch_boost(void)
+/*
+ * A boost is on, and the worker can do nothing about it. @then: what the guest
+ * says from there on.
+ */
+static int catch_boost(__u32 then)
 {
 	guest[0].critical = CRITICAL;
 	CATCH(host[0].boosted);
 	keep_off(1);
-	guest[0].critical = VB_CRITICAL_SAID;
+	guest[0].critical = then;
 	if (host[0].boosted && is_fifo())
 		return 1;
 	keep_off(0);
+	guest[0].critical = VB_CRITICAL_SAID;
 	at_rest();
 	return 0;
 }
@@ -87,7 +93,7 @@ static int hold(struct held *h, __u64 command, const char *counter)
 
 	for (i = 0; i < TRIES && !caught; i++) {
 		h->whole = cpu_ns(tid);
-		caught = catch_boost();
+		caught = catch_boost(VB_CRITICAL_SAID);
 	}
 	if (!caught)
 		return 0;
@@ -133,36 +139,173 @@ static void late(__u64 command, const char *counter, const char *name)
 	       longest <= h.whole + VB_BOOST_FEE_NS, text);
 }
 
+/*
+ * Late, and extended, as it is critical still and has paid for what it got. By
+ * ticks that can be more than there was: again then, with full buckets.
+ */
+static void late_extension(void)
+{
+	long late = 0, extended, ends, from;
+	int i, good = 0;
+
+	generous(SHORT_US);
+	set_parameter("boost_row", "100");
+	for (i = 0; i < TRIES && !good; i++) {
+		usleep(200000);
+		if (!catch_boost(CRITICAL))
+			continue;
+		late = count("late_ends");
+		extended = count("extended");
+		ends = ended();
+		from = cpu_ns(tid);
+		CATCH(cpu_ns(tid) - from >= 2 * SHORT_NS);
+		keep_off(0);
+		good = AWAIT(count("extended") > extended || ended() > ends);
+		late = count("late_ends") - late;
+		/* No end that could be late by itself. */
+		good = good && ended() == ends;
+		guest[0].critical = VB_CRITICAL_SAID;
+		at_rest();
+	}
+	report(good, "it is critical still: extended");
+	report(late > 0, "it is critical still: extended late");
+	generous(BOOST_US);
+	set_parameter("boost_row", "4");
+}
+
 static void both_ends(void)
 {
 	struct attributes before = attributes_of(tid);
 
 	late(0, "ended_bound", "its time is up");
 	late(VM_CMD_DONE, "ended_done", "it is done");
+	late_extension();
 	print_counts();
 	expect(begun(), ended(), "each boost has ended once");
 	report(becomes(tid, &before), "the thread is as it was");
 }
 
-/* ---- the module goes ---- */
+/* ---- somebody who does what sleeps, while we keep the worker off ---- */
 
-static int go[2];			/* a pipe */
-static volatile pid_t unloader;
-static volatile int unloaded;		/* 1: it is; else an error, negative */
+static struct {
+	void (*what)(void);
+	pthread_t thread;
+	int go[2];			/* a pipe */
+	volatile pid_t tid;
+} helper;
 
 /* Behind the boosted vCPU it would never have its turn. */
-static void *unload_fn(void *unused)
+static void *helper_fn(void *unused)
 {
 	struct sched_param p = { .sched_priority = 50 };
 	char word;
 
 	vm_pin(there);
 	vm_must(sched_setscheduler(0, SCHED_FIFO, &p), "sched_setscheduler");
-	unloader = gettid();
-	if (read(go[0], &word, 1) == 1)
-		unloaded = syscall(SYS_delete_module, "vbalance_host",
-				   O_NONBLOCK) ? -errno : 1;
+	helper.tid = gettid();
+	if (read(helper.go[0], &word, 1) == 1)
+		helper.what();
 	return unused;
+}
+
+static void helper_start(void (*what)(void))
+{
+	helper.what = what;
+	helper.tid = 0;
+	vm_must(pipe(helper.go), "pipe");
+	errno = pthread_create(&helper.thread, NULL, helper_fn, NULL);
+	if (errno)
+		vm_must(-1, "pthread_create");
+	AWAIT(helper.tid);
+}
+
+static void helper_go(void)
+{
+	vm_must(write(helper.go[1], "", 1), "write");
+}
+
+static void helper_end(void)
+{
+	pthread_join(helper.thread, NULL);
+	close(helper.go[0]);
+	close(helper.go[1]);
+}
+
+/* ---- the thread ends, the VM goes ---- */
+
+/* No look at a file: to wait for a folder's lock would be sleep. */
+static int is_gone(void)
+{
+	return syscall(SYS_tgkill, getpid(), tid, 0);
+}
+
+static void end_thread(void)
+{
+	vm_join(&thread[0]);
+}
+
+static void end_vm(void)
+{
+	vm_join(&thread[0]);
+	vm_destroy(&m);
+}
+
+/*
+ * While it is boosted; the worker finds out afterwards. @over: it has come so
+ * far. Without sleep until then, or the worker would come.
+ */
+static void goes(pid_t boosts, void (*what)(void), int (*over)(void),
+		 const char *name)
+{
+	int i, caught = 0, good;
+	char text[96];
+	long ran;
+
+	helper_start(what);
+	for (i = 0; i < TRIES && !caught; i++)
+		caught = catch_boost(VB_CRITICAL_SAID);
+	ran = cpu_ns(boosts);
+	helper_go();
+	good = CATCH(over());
+	snprintf(text, sizeof(text), "%s while it is boosted", name);
+	report(caught && good && cpu_ns(boosts) == ran, text);
+	keep_off(0);
+	helper_end();
+	snprintf(text, sizeof(text), "%s: the worker sees to it", name);
+	report(AWAIT(cpu_ns(boosts) > ran), text);
+	snprintf(text, sizeof(text), "%s: the vCPU ends well", name);
+	report(!thread[0].error, text);
+}
+
+static int has_no_area(void)
+{
+	return !pages_held();
+}
+
+static void both_go(pid_t boosts)
+{
+	long n;
+
+	n = count("ended_off_cpu");
+	goes(boosts, end_thread, is_gone, "the thread ends");
+	report(at_rest(), "the thread ends: so does its boost");
+	expect(begun(), ended(), "the thread ends: and each has ended once");
+	expect(count("ended_off_cpu"), n + 1, "the thread ends: it had left");
+
+	tid = start(0);
+	goes(boosts, end_vm, has_no_area, "the VM goes");
+	report(AWAIT(access(vm_file(&m, "boost"), F_OK)),
+	       "the VM goes: nothing is left");
+}
+
+/* ---- the module goes ---- */
+
+static volatile int unloaded;		/* 1: it is; else an error, negative */
+
+static void unload_module(void)
+{
+	unloaded = syscall(SYS_delete_module, "vbalance_host", O_NONBLOCK) ?
+		-errno : 1;
 }
 
 /* It is in its exit function, or nearly. */
@@ -186,19 +329,14 @@ static void unload(void)
 	};
 	int i, caught = 0, going;
 	struct attributes before, got;
-	pthread_t thread;
 
 	vm_must(set_attr(tid, was), "sched_setattr");
 	set_slack(tid, 123456);
 	before = attributes_of(tid);
-	vm_must(pipe(go), "pipe");
-	errno = pthread_create(&thread, NULL, unload_fn, NULL);
-	if (errno)
-		vm_must(-1, "pthread_create");
-	AWAIT(unloader);
+	helper_start(unload_module);
 	for (i = 0; i < TRIES && !caught; i++)
-		caught = catch_boost();
-	vm_must(write(go[1], "", 1), "write");
+		caught = catch_boost(VB_CRITICAL_SAID);
+	helper_go();
 	/*
 	 * No sleep from here on: the worker would come. It goes no further than
 	 * to its hooks: to take them off all tasks have to be waited for, also
@@ -208,7 +346,7 @@ static void unload(void)
 	report(caught && going && !unloaded && is_fifo(),
 	       "boosted while the module goes");
 	keep_off(0);
-	pthread_join(thread, NULL);
+	helper_end();
 	expect(unloaded, 1, "the module has gone");
 	got = attributes_of(tid);
 	if (!same_now(tid, &before)) {
@@ -220,7 +358,7 @@ static void unload(void)
 
 int main(int argc, char **argv)
 {
-	int goes = argc > 1 && !strcmp(argv[1], "unload");
+	int unloads = argc > 1 && !strcmp(argv[1], "unload");
 	cpu_set_t was, one;
 	pid_t boosts;
 
@@ -242,17 +380,17 @@ int main(int argc, char **argv)
 		"sched_setaffinity");
 	generous(BOOST_US);
 	hog_start(HOG_FAIR);
-	if (goes)
+	if (unloads) {
 		unload();
-	else
+		hog_stop();
+		report(!vm_join(&thread[0]), "the vCPU ends well");
+		vm_destroy(&m);
+	} else {
 		both_ends();
-	hog_stop();
-	if (!goes) {
+		both_go(boosts);
+		hog_stop();
 		sched_setaffinity(boosts, sizeof(was), &was);
 		defaults();
 	}
-	report(!vm_join(&thread[0]), "the vCPU ends well");
-	vm_destroy(&m);
-	report(goes || all_unpinned(), "nothing pinned at the end");
 	return end();
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Two lying VMs and a busy neighbour on one CPU: what the two gain is no more
- * than the buckets allow, of each VM and of the CPU. Prints KTAP. Needs
+ * than the buckets allow, of each VM, also of one that lies with two vCPUs, and
+ * of the CPU. Prints KTAP. Needs
  * /dev/kvm, vbalance_host, root and two CPUs.
  *
  * The second VM is another process's.
@@ -72,7 +73,7 @@ static int other_at_rest(void)
 struct gain {
 	long ns[2];		/* of boosts */
 	long no[2];		/* refused */
-	long vcpu_ns[2], hog_ns;
+	long vcpu_ns[2], second_ns, hog_ns;
 	__u64 t;
 };
 
@@ -83,6 +84,7 @@ static struct gain gain_now(const char *refused)
 			count_of(other_pid, "boosted_ns") },
 		.no = { count(refused), count_of(other_pid, refused) },
 		.vcpu_ns = { cpu_ns(thread[0].tid), cpu_ns(other->tid) },
+		.second_ns = thread[1].tid ? cpu_ns(thread[1].tid) : 0,
 		.hog_ns = cpu_ns(hog.tid),
 		.t = now_ns(),
 	};
@@ -98,6 +100,7 @@ static struct gain gain_since(struct gain was, const char *refused)
 		g.no[i] -= was.no[i];
 		g.vcpu_ns[i] -= was.vcpu_ns[i];
 	}
+	g.second_ns -= was.second_ns;
 	g.hog_ns -= was.hog_ns;
 	g.t -= was.t;
 	return g;
@@ -117,11 +120,33 @@ static int within(long ns, __u64 t, int share, long last)
 struct limits {
 	int share, vcpu_share, cpu_share;	/* percent */
 	const char *refused;			/* grows, for both */
+	int second;				/* our VM lies with two vCPUs */
 };
+
+/* Return: the second vCPU was boosted as well. */
+static int lie_for(int seconds, int second)
+{
+	__u64 end = now_ns() + seconds * 1000000000ULL;
+	int seen = 0;
+
+	guest[0].critical = CRITICAL;
+	if (second)
+		guest[1].critical = CRITICAL;
+	other->lies = 1;
+	while (now_ns() < end) {
+		seen |= host[1].boosted;
+		usleep(1000);
+	}
+	guest[0].critical = VB_CRITICAL_SAID;
+	guest[1].critical = VB_CRITICAL_SAID;
+	other->lies = 0;
+	return seen;
+}
 
 static void lie(struct limits l)
 {
 	int least = l.share < l.vcpu_share ? l.share : l.vcpu_share;
+	int seen, threads = 3 + l.second;
 	long all, hog_percent, lost;
 	char what[80], text[128];
 	struct gain g;
@@ -133,30 +158,29 @@ static void lie(struct limits l)
 	percent("boost_share", l.share);
 	percent("boost_vcpu_share", l.vcpu_share);
 	percent("boost_cpu_share", l.cpu_share);
-	snprintf(what, sizeof(what), "two liars, %d, %d and %d %%", l.share,
-		 l.vcpu_share, l.cpu_share);
+	snprintf(what, sizeof(what), "two liars%s, %d, %d and %d %%",
+		 l.second ? ", one with two vCPUs" : "", l.share, l.vcpu_share,
+		 l.cpu_share);
+	if (l.second)
+		start(1);
 	hog_start(HOG_FAIR);
 
 	g = gain_now(l.refused);
-	guest[0].critical = CRITICAL;
-	other->lies = 1;
-	sleep(LIE_SECONDS);
-	guest[0].critical = VB_CRITICAL_SAID;
-	other->lies = 0;
+	seen = lie_for(LIE_SECONDS, l.second);
 	snprintf(text, sizeof(text), "%s: at rest", what);
 	report(AWAIT(other_at_rest()) && at_rest(), text);
 	g = gain_since(g, l.refused);
-	all = g.vcpu_ns[0] + g.vcpu_ns[1] + g.hog_ns;
+	all = g.vcpu_ns[0] + g.second_ns + g.vcpu_ns[1] + g.hog_ns;
 	hog_percent = g.hog_ns * 100 / all;
-	/* A third of what was boosted, of 100. */
-	lost = (g.ns[0] + g.ns[1]) * 100 / 3 / all;
-	printf("# boosted for %ld and %ld of %llu us, longest %ld and %ld us; vCPUs %ld and %ld us, hog %ld us: %ld %%\n",
+	/* Its part of what was boosted, of 100. */
+	lost = (g.ns[0] + g.ns[1]) * 100 / threads / all;
+	printf("# boosted for %ld and %ld of %llu us, longest %ld and %ld us; vCPUs %ld, %ld and %ld us, hog %ld us: %ld %%\n",
 	       g.ns[0] / 1000, g.ns[1] / 1000, g.t / 1000, longest(0) / 1000,
-	       longest(1) / 1000, g.vcpu_ns[0] / 1000, g.vcpu_ns[1] / 1000,
-	       g.hog_ns / 1000, hog_percent);
+	       longest(1) / 1000, g.vcpu_ns[0] / 1000, g.second_ns / 1000,
+	       g.vcpu_ns[1] / 1000, g.hog_ns / 1000, hog_percent);
 
 	snprintf(text, sizeof(text), "%s: both are boosted", what);
-	report(g.ns[0] > 0 && g.ns[1] > 0, text);
+	report(g.ns[0] > 0 && g.ns[1] > 0 && seen == l.second, text);
 	snprintf(text, sizeof(text), "%s: %s grows for both", what, l.refused);
 	report(g.no[0] > 0 && g.no[1] > 0, text);
 	snprintf(text, sizeof(text), "%s: each within its share", what);
@@ -168,9 +192,15 @@ static void lie(struct limits l)
 		      longest(0) + longest(1)), text);
 	/* By counted CPU time, whatever the module says about boosts. */
 	snprintf(text, sizeof(text), "%s: the neighbour keeps its share", what);
-	report(hog_percent >= 33 - lost - MARGIN &&
-	       hog_percent <= 33 - lost + MARGIN, text);
+	report(hog_percent >= 100 / threads - lost - MARGIN &&
+	       hog_percent <= 100 / threads - lost + MARGIN, text);
 	hog_stop();
+	if (l.second) {
+		snprintf(text, sizeof(text), "%s: the second one ends well",
+			 what);
+		report(!vm_join(&thread[1]), text);
+		thread[1].tid = 0;
+	}
 	defaults();
 }
 
@@ -187,11 +217,13 @@ int main(void)
 	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
 	guest[0].critical = VB_CRITICAL_SAID;
 	start(0);
-	lie((struct limits){ 5, 50, 50, "no_vm_tokens" });
-	lie((struct limits){ 50, 5, 50, "no_vcpu_tokens" });
-	lie((struct limits){ 50, 50, 10, "no_cpu_tokens" });
+	lie((struct limits){ 5, 50, 50, "no_vm_tokens", 0 });
+	lie((struct limits){ 50, 5, 50, "no_vcpu_tokens", 0 });
+	lie((struct limits){ 50, 50, 10, "no_cpu_tokens", 0 });
 	/* As many as there are: the CPU's is what counts. */
-	lie((struct limits){ 20, 20, 20, "no_cpu_tokens" });
+	lie((struct limits){ 20, 20, 20, "no_cpu_tokens", 0 });
+	/* A bucket for each would be twice as much. */
+	lie((struct limits){ 5, 50, 50, "no_vm_tokens", 1 });
 	report(!vm_join(&thread[0]), "the vCPU ends well");
 	report(other_end(), "the other one too");
 	vm_destroy(&m);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * core/boost.h: that nobody gets more than the share and one burst, and how
- * often in a row (CoINT, Algorithm 1).
+ * core/boost.h: that nobody gets more than the share and one burst, how often
+ * in a row (CoINT, Algorithm 1), and who is a holder for how long.
  */
 #include "core/boost.h"
 
@@ -478,6 +478,39 @@ static void test_turn_longest(void)
 	      (unsigned long long)longest);
 }
 
+/* An interrupt may come between the two readings of the clock. */
+static void test_cycles_since(void)
+{
+	CHECK_EQ(vb_cycles_since(100, 100), 0, "at once");
+	CHECK_EQ(vb_cycles_since(100, 101), 1, "later");
+	CHECK_EQ(vb_cycles_since(101, 100), 0, "read before it was written");
+	CHECK_EQ(vb_cycles_since(~0ULL, 0), 0, "never below 0");
+}
+
+static void test_holder_fresh(void)
+{
+	u64 at = 1000;
+
+	CHECK(!vb_holder_is_fresh(0, 10, 100), "none");
+	CHECK(vb_holder_is_fresh(at, at, 100), "just delivered");
+	CHECK(vb_holder_is_fresh(at + 1, at, 100),
+	      "delivered while the clock was read");
+	CHECK(vb_holder_is_fresh(at, at + 99, 100), "the last cycle");
+	CHECK(!vb_holder_is_fresh(at, at + 100, 100), "its time is over");
+	CHECK(!vb_holder_is_fresh(at, at, 0), "no time at all");
+	CHECK(!vb_holder_is_fresh(at + 1, at, 0),
+	      "no time, and read before it was written");
+}
+
+static void test_holder_waited(void)
+{
+	CHECK(!vb_holder_waited(0, 0), "none, nor any absence before");
+	CHECK(!vb_holder_waited(0, 1000), "none");
+	CHECK(!vb_holder_waited(999, 1000), "it had its CPU then");
+	CHECK(vb_holder_waited(1000, 1000), "as it went");
+	CHECK(vb_holder_waited(1001, 1000), "it had none");
+}
+
 int main(void)
 {
 	static const struct ktap_test tests[] = {
@@ -497,6 +530,9 @@ int main(void)
 		{ "the second vCPU", test_second_vcpu },
 		{ "a CPU's turns", test_turn },
 		{ "the longest turn", test_turn_longest },
+		{ "cycles since", test_cycles_since },
+		{ "a holder's time", test_holder_fresh },
+		{ "an interrupt waits for a CPU", test_holder_waited },
 	};
 
 	return ktap_main("boost", tests, ARRAY_SIZE(tests));
