@@ -85,6 +85,8 @@ struct vbh_lift {
 	/* What others asked for meanwhile. */
 	unsigned int calls;		/* not returned yet */
 	bool has_attr, has_nice;
+	bool had_attr;			/* and it was done: in attr */
+	bool refused;			/* what the scheduler has done all the same */
 	struct sched_attr attr;
 	long nice;
 	/* At the end. */

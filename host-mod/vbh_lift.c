@@ -76,6 +76,7 @@ struct vbh_change_call {
 	long nice;
 	bool user;		/* with the checks of a system call */
 	bool lifted;		/* as it began, and so until it ends */
+	bool refused;		/* the scheduler's answer was not */
 };
 
 /* Nonzero: the return is not probed. */
@@ -89,6 +90,7 @@ static int vbh_change_begin(struct vbh_change_call *c, bool nice)
 	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
 	l = vbh_lift_find(c->p);
 	c->lifted = l;
+	c->refused = false;
 	if (l)
 		l->calls++;
 	list_add(&c->list, &vbh_changing[nice]);
@@ -104,8 +106,10 @@ static void vbh_change_end(struct vbh_change_call *c, bool done, bool nice)
 	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
 	list_del(&c->list);
 	l = c->lifted ? vbh_lift_find(c->p) : NULL;
-	if (l)
+	if (l) {
 		l->calls--;
+		l->refused |= c->refused;
+	}
 	if (l && done && nice) {
 		l->has_nice = true;
 		l->nice = c->nice;
@@ -172,6 +176,7 @@ static int vbh_setscheduler_return(struct kretprobe_instance *ri,
 	int ret = regs_return_value(regs);
 
 	if (vbh_answer_is_wrong(c, ret)) {
+		c->refused = !ret;
 		if (vbh_may_restart(c)) {
 			set_tsk_thread_flag(current, TIF_SIGPENDING);
 			ret = -ERESTARTNOINTR;
@@ -277,6 +282,8 @@ static bool vbh_lift_list(struct vbh_lift *l)
 	l->calls = 0;
 	l->has_attr = false;
 	l->has_nice = false;
+	l->had_attr = false;
+	l->refused = false;
 	good = !vbh_is_changing(l->task);
 	if (good)
 		list_add(&l->list, &vbh_lifted);
@@ -421,6 +428,21 @@ void vbh_unlift(struct vbh_lift *l, u64 repay)
 	vbh_lift_tidy(l);
 }
 
+/*
+ * The scheduler asks what a caller may do before it takes its lock: who was
+ * allowed to because the thread was lifted may have made it real-time after it
+ * was put back, and would then be allowed to because it is.
+ * Return: it was put back again.
+ */
+static bool vbh_lift_take_back(struct vbh_lift *l)
+{
+	if (!vbh_lift_is_ours(l->task))
+		return false;
+	l->left_normal |= !vbh_lift_put_back(l);
+	vbh_lift_tidy(l);
+	return true;
+}
+
 /**
  * vbh_lift_settle() - what others have changed meanwhile counts
  * @l: after vbh_unlift()
@@ -432,8 +454,8 @@ void vbh_unlift(struct vbh_lift *l, u64 repay)
  */
 bool vbh_lift_settle(struct vbh_lift *l)
 {
+	bool has_attr, has_nice, refused;
 	struct sched_attr attr;
-	bool has_attr, has_nice;
 	unsigned long flags;
 	unsigned int calls;
 	long nice;
@@ -443,20 +465,26 @@ bool vbh_lift_settle(struct vbh_lift *l)
 		calls = vb_fault("settle") ? 1 : l->calls;
 		has_attr = l->has_attr;
 		has_nice = l->has_nice;
+		refused = l->refused;
 		attr = l->attr;
 		nice = l->nice;
 		l->has_attr = false;
 		l->has_nice = false;
-		if (!calls && !has_attr && !has_nice)
+		l->refused = false;
+		if (!calls && !has_attr && !has_nice && !refused)
 			list_del(&l->list);
 		raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
 
+		/* What somebody else was allowed to before that counts. */
+		if (refused && vbh_lift_take_back(l))
+			has_attr |= l->had_attr;
 		if (has_attr)
 			sched_setattr_nocheck(l->task, &attr);
 		if (has_nice)
 			set_user_nice(l->task, nice);
+		l->had_attr |= has_attr;
 		l->changed |= has_attr;
-	} while (has_attr || has_nice);
+	} while (has_attr || has_nice || refused);
 	return !calls;
 }
 
