@@ -72,6 +72,31 @@ now() {
 	echo "$up"
 }
 
+# Rings are known to vbalance_host from when a device is set up, as when a guest
+# starts: without them it cannot see that an interrupt is over.
+devices_set_up_again() {
+	for d in $(lab_devices "$NET"); do
+		for up in false true; do
+			guest_qmp 0 "{\"execute\":\"set_link\",\"arguments\":{\"name\":\"nic$d\",\"up\":$up}}" \
+				> /dev/null || die "set_link $up failed"
+		done
+	done
+}
+
+rings_learnt() {
+	sed -n 's/^rings_learnt //p' /sys/kernel/debug/vbalance/host/stats
+}
+
+learn_rings() {
+	devices_set_up_again
+	tries=0
+	until [ "$(rings_learnt)" -gt 0 ] && jping "$IP" 1 10000 1 > /dev/null; do
+		tries=$((tries + 1))
+		[ $tries -le 100 ] || die "vbalance_host does not learn of the guest's rings"
+		usleep 100000
+	done
+}
+
 enter() {	# MODE, as described in modeset.py's modes_file(); sets rivals
 	read -r _ host rivals rest <<- EOF
 		$(grep "^$1 " $MODES)
@@ -83,6 +108,7 @@ enter() {	# MODE, as described in modeset.py's modes_file(); sets rivals
 			dmesg | tail -5 >&2
 			die "insmod $MODULE $params failed"
 		}
+		learn_rings
 	fi
 	mode_sh enter "$rest" || die "mode $1 cannot be entered"
 }
