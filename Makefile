@@ -97,12 +97,22 @@ dkms-install:
 		echo "make uninstall KDIR=/lib/modules/$$release/build (or rm) first." >&2; \
 		exit 1; done
 	@for tree in $(wildcard /usr/src/vbalance-*); do \
-		echo "$$tree is there already: make dkms-uninstall," >&2; \
-		echo "or remove the package vbalance-dkms, first." >&2; exit 1; done
+		if dpkg -S $$tree >/dev/null 2>&1 || \
+		   dkms status vbalance | grep -qE ': (built|installed)'; then \
+			echo "$$tree is there already: make dkms-uninstall," >&2; \
+			echo "or remove the package vbalance-dkms, first." >&2; \
+			exit 1; \
+		fi; done
+	# What is left of one that failed.
+	$(if $(wildcard /usr/src/vbalance-*),$(MAKE) dkms-uninstall)
 	$(MAKE) dkms-source units
 	$(RELOAD)
 	dkms add vbalance/$(VERSION)
-	dkms install vbalance/$(VERSION) $(if $(KERNEL),-k $(KERNEL))
+	dkms install vbalance/$(VERSION) $(if $(KERNEL),-k $(KERNEL)) || { \
+		status=$$?; \
+		echo "No module is installed; the reason is above, or in" \
+			"/var/lib/dkms/vbalance/$(VERSION)/build/make.log." >&2; \
+		exit $$status; }
 
 # Of all versions. A package's files are not ours to remove.
 dkms-uninstall:
