@@ -47,15 +47,32 @@ modules:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
 	@! test -e compat/.found || cat compat/.found
 
-install: modules
-	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_DIR=updates modules_install
+# Where modules_install puts them. Not what `make kernelrelease` says: with
+# Debian 12's headers that is another name.
+FIND_UPDATES = \
+	release=$$(sed -n 's/^\#define UTS_RELEASE "\(.*\)"/\1/p' \
+		$(KDIR)/include/generated/utsrelease.h) && \
+	test -n "$$release" && \
+	updates=$(INSTALL_MOD_PATH)/lib/modules/$$release/updates
+# modules_install leaves it out where the headers have no System.map.
+DEPMOD = depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $$release
 
-# modules_install names the folder after the kernel that KDIR belongs to.
+install: modules
+	@$(FIND_UPDATES) && for f in $$updates/dkms/vbalance_*; do \
+		! test -e $$f || { \
+			echo "$$f is there already: make dkms-uninstall," >&2; \
+			echo "or remove the package vbalance-dkms, first." >&2; \
+			exit 1; }; done
+	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_DIR=updates modules_install
+	$(FIND_UPDATES) && $(DEPMOD)
+
 uninstall:
-	release=$$($(MAKE) -s -C $(KDIR) kernelrelease) && \
-	rm -f $(INSTALL_MOD_PATH)/lib/modules/$$release/updates/host-mod/vbalance_host.ko* \
-	      $(INSTALL_MOD_PATH)/lib/modules/$$release/updates/guest-mod/vbalance_guest.ko* && \
-	depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $$release
+	$(FIND_UPDATES) && \
+	rm -f $$updates/host-mod/vbalance_host.ko* \
+	      $$updates/guest-mod/vbalance_guest.ko* && \
+	for d in $$updates/host-mod $$updates/guest-mod $$updates; do \
+		! test -d $$d || rmdir --ignore-fail-on-non-empty $$d; \
+	done && $(DEPMOD)
 
 dkms-source:
 	@set -e; for f in $$(find $(MODULE_SOURCES) dkms.conf LICENSE -type f \
@@ -73,13 +90,29 @@ units:
 dkms-install:
 	@command -v dkms >/dev/null || { \
 		echo "There is no dkms here (Debian: apt install dkms)." >&2; exit 1; }
+	@for f in $(wildcard /lib/modules/*/updates/host-mod/vbalance_*.ko* \
+			/lib/modules/*/updates/guest-mod/vbalance_*.ko*); do \
+		release=$${f#/lib/modules/}; release=$${release%%/*}; \
+		echo "$$f is from make install, and DKMS would leave it there:" >&2; \
+		echo "make uninstall KDIR=/lib/modules/$$release/build (or rm) first." >&2; \
+		exit 1; done
 	@for tree in $(wildcard /usr/src/vbalance-*); do \
-		echo "$$tree is there already: make dkms-uninstall," >&2; \
-		echo "or remove the package vbalance-dkms, first." >&2; exit 1; done
+		if dpkg -S $$tree >/dev/null 2>&1 || \
+		   dkms status vbalance | grep -qE ': (built|installed)'; then \
+			echo "$$tree is there already: make dkms-uninstall," >&2; \
+			echo "or remove the package vbalance-dkms, first." >&2; \
+			exit 1; \
+		fi; done
+	# What is left of one that failed.
+	$(if $(wildcard /usr/src/vbalance-*),$(MAKE) dkms-uninstall)
 	$(MAKE) dkms-source units
 	$(RELOAD)
 	dkms add vbalance/$(VERSION)
-	dkms install vbalance/$(VERSION) $(if $(KERNEL),-k $(KERNEL))
+	dkms install vbalance/$(VERSION) $(if $(KERNEL),-k $(KERNEL)) || { \
+		status=$$?; \
+		echo "No module is installed; the reason is above, or in" \
+			"/var/lib/dkms/vbalance/$(VERSION)/build/make.log." >&2; \
+		exit $$status; }
 
 # Of all versions. A package's files are not ours to remove.
 dkms-uninstall:

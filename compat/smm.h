@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Is a vCPU in system management mode? (Only where KVM emulates it.) */
+/* Is a vCPU in system management mode? */
 #ifndef _VB_COMPAT_SMM_H
 #define _VB_COMPAT_SMM_H
 
 #include <linux/kvm_host.h>
 
-#ifdef HF_SMM_MASK
+#ifdef HAVE_hf_smm_mask	/* not where KVM was configured without it */
 #define vb_vcpu_in_smm(vcpu)	(!!((vcpu)->arch.hflags & HF_SMM_MASK))
 #else
 #define vb_vcpu_in_smm(vcpu)	false

@@ -197,6 +197,10 @@ static int __init vbg_init(void)
 		pr_err("not a KVM guest: nothing to do here\n");
 		return -ENODEV;
 	}
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		pr_err("PREEMPT_RT is not supported\n");
+		return -EOPNOTSUPP;
+	}
 	err = vbg_facts_check();
 	if (err)
 		return err;

@@ -10,12 +10,12 @@ from vblab import build, kernels, paths
 PROBES = {p.stem for p in (paths.REPO / "compat/probe").glob("*.c")} \
     - {"sanity"}
 FOUND = {
-    "6.1": {"pin_user_pages_vmas"},
+    "6.1": {"pin_user_pages_vmas", "hf_smm_mask"},
     "6.12": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
-             "sched_vlag"},
+             "sched_vlag", "hf_smm_mask"},
     "newest": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
                "hrtimer_setup", "task_throttled", "sched_vlag",
-               "vhost_features_array"},
+               "vhost_features_array", "hf_smm_mask"},
 }
 # The newest one moves on: from 7.3 on.
 EITHER = {"newest": {"sched_h_load"}}

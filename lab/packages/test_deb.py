@@ -7,7 +7,7 @@ import shutil
 import unittest
 from pathlib import Path
 
-from chroots import MODULES, Story, StoryTest
+from chroots import MODULES, VERSION, Story, StoryTest
 import booting      # chroots says where it is
 from signature import split_module
 from vblab import deb, kernels, paths, root, util
@@ -15,6 +15,8 @@ from vblab import deb, kernels, paths, root, util
 UNITS = ("vbalance-guest.service", "vbalance-host.service")
 COMMAND_LINES = {"quiet": "succeeded", "quiet vbalance=off": "failed",
                  "vbalance=offline": "succeeded"}
+INSTALL = "dpkg -i /mnt/work/vbalance-dkms_*.deb"
+MADE_MODULES = ("guest-mod/vbalance_guest", "host-mod/vbalance_host")
 INSTALLED = 'ls -1 "/lib/modules/$K/updates/dkms"'
 # So that only one kernel's modules are built.
 HIDE = 'mv "/lib/modules/$K/build" /tmp'
@@ -41,13 +43,31 @@ cd /lab/selftests && VARIANT=dkms GUEST_VARIANT=dkms exec ./smoke.sh
 """
 
 
+NEWER = VERSION + ".1"
+# Of a checkout. The modules by name only.
+MADE_SOURCE = "make -s -C /mnt/repo dkms-source"
+MADE_MODULE = 'install -D /dev/null "/lib/modules/$K/updates/$M.ko.xz"'
+REMOVE_MADE = ('rm "/lib/modules/$K/updates/$M.ko.xz" && rmdir -p '
+               '--ignore-fail-on-non-empty "/lib/modules/$K/updates/${M%/*}"')
+SOURCES = "cd /usr/src && ls -d vbalance-*"
+UPGRADED_INFO = """cd "/lib/modules/$K/updates/dkms" &&
+modinfo -F version vbalance_guest.ko* && modinfo -F version vbalance_host.ko*
+"""
+
+
+def with_newer_version(tree: Path) -> None:
+    for name in ("VERSION", "dkms.conf", "debian/changelog"):
+        path = tree / name
+        path.write_text(path.read_text().replace(VERSION, NEWER, 1))
+
+
 @functools.cache
-def build() -> Path:
+def build(edit=lambda tree: None) -> Path:
     """One for all tests."""
     context = util.temp_dir(paths.tmp(), "debs-")
     out = context.__enter__()
     unittest.addModuleCleanup(context.__exit__, None, None, None)
-    deb.build(out)
+    deb.build(out, edit)
     return out
 
 
@@ -69,9 +89,23 @@ class Package(StoryTest):
     def tell(cls, story):
         for path in build().iterdir():
             shutil.copy(path, cls.work)
+        (cls.work / "newer").mkdir()
+        for path in build(with_newer_version).glob("*.deb"):
+            shutil.copy(path, cls.work / "newer")
         story.files("before")
         story.step("hide", HIDE, K=cls.other)
-        story.step("install", "dpkg -i /mnt/work/vbalance-dkms_*.deb")
+        story.step("made-source", MADE_SOURCE)
+        story.step("beside-source", INSTALL)
+        story.step("remove-source", "rm -r /usr/src/vbalance-*")
+        for name in MADE_MODULES:
+            module = {"K": cls.kernel, "M": name}
+            name = name.split("/")[0]
+            story.step(f"made-{name}", MADE_MODULE, **module)
+            story.step(f"beside-{name}", INSTALL)
+            story.step(f"remove-{name}", REMOVE_MADE, **module)
+        story.step("refused", "dkms status; find /usr/src /usr/share/doc "
+                   "-name 'vbalance*'")
+        story.step("install", INSTALL)
         story.step("installed", INSTALLED, K=cls.kernel)
         story.step("export", EXPORT, K=cls.kernel)
         story.step("make", "make -C /mnt/repo dkms-uninstall")
@@ -85,6 +119,12 @@ class Package(StoryTest):
                            SYSTEMD_PROC_CMDLINE=words)
         story.step("verify", "cd /usr/lib/systemd/system && "
                    f"systemd-analyze verify {' '.join(UNITS)}")
+        story.step("upgrade", "dpkg -i /mnt/work/newer/vbalance-dkms_*.deb")
+        story.step("upgraded", INSTALLED, K=cls.kernel)
+        story.step("upgraded-status", "dkms status")
+        story.step("upgraded-info", UPGRADED_INFO, K=cls.kernel)
+        story.step("upgraded-sources", SOURCES)
+        story.step("still-enabled", f"systemctl is-enabled {' '.join(UNITS)}")
         story.step("purge", "dpkg --purge vbalance-dkms")
         story.step("show", SHOW, K=cls.other)
         story.files("after")
@@ -92,6 +132,29 @@ class Package(StoryTest):
     def test_install(self):
         self.output("install")
         self.assert_installed("installed", MODULES)
+
+    def test_refuses_what_make_has_installed(self):
+        for name, words in (("source", "make dkms-uninstall"),
+                            ("guest-mod", "make uninstall KDIR="),
+                            ("host-mod", "make uninstall KDIR=")):
+            with self.subTest(name):
+                self.output(f"made-{name}")
+                self.assertEqual(self.steps[f"beside-{name}"].status, 1)
+                self.assertIn(words, self.steps[f"beside-{name}"].output)
+                self.output(f"remove-{name}")
+        self.assertEqual(self.output("refused"), "")
+
+    def test_upgrade(self):
+        self.output("upgrade")
+        self.assert_installed("upgraded", MODULES)
+        self.assertEqual(self.output("upgraded-info").split(), [NEWER] * 2)
+        self.assertEqual(self.output("upgraded-status").splitlines(),
+                         [f"vbalance/{NEWER}, {self.kernel}, x86_64: "
+                          "installed"])
+        self.assertEqual(self.output("upgraded-sources").split(),
+                         [f"vbalance-{NEWER}"])
+        self.assertEqual(self.output("still-enabled").split(),
+                         ["enabled"] * 2)
 
     def test_make_leaves_it_alone(self):
         self.assertIn("apt purge vbalance-dkms", self.steps["make"].output)

@@ -9,6 +9,7 @@ from chroots import MODULES, VERSION, StoryTest
 TOO_OLD = "6.0.0-1-amd64"
 TOO_NEW = "9.9.0-1-amd64"
 NO_KVM = "6.99.0-no-kvm"
+REAL_TIME = "6.98.0-rt"
 
 MAKE = "make -s -C /mnt/repo"
 INSTALLED = 'ls -1 "/lib/modules/$K/updates/dkms"'
@@ -32,6 +33,13 @@ MAKE_NO_KVM = MAKE_COPY + """
 sed -i -E '/CONFIG_KVM_GUEST/b; /CONFIG_(HAVE_)?KVM[=_ ]/d' .config \
 	include/config/auto.conf include/generated/autoconf.h
 """
+MAKE_REAL_TIME = MAKE_COPY + """
+echo CONFIG_PREEMPT_RT=y | tee -a .config >> include/config/auto.conf
+"""
+# Its own words, not DKMS's.
+BUILD = """cp -r /mnt/repo /tmp/checkout &&
+make -s -C /tmp/checkout KDIR="/lib/modules/$K/build"
+"""
 # One for which the modules do not compile.
 MAKE_NEW = MAKE_COPY + """
 echo "#error as no kernel before" >> include/generated/utsrelease.h
@@ -53,7 +61,11 @@ class Dkms(StoryTest):
         story.step("old-install", f"{MAKE} dkms-install KERNEL=$K", K=TOO_OLD)
         story.step("old-hook", NEW_HEADERS, K=TOO_OLD)
         story.step("old-nothing", NOTHING, K=TOO_OLD)
-        story.step("old-uninstall", f"{MAKE} dkms-uninstall")
+
+        story.step("new-kernel", MAKE_NEW, K=TOO_NEW, LIKE=first)
+        story.step("new-install", f"{MAKE} dkms-install KERNEL=$K", K=TOO_NEW)
+        story.step("new-log", 'grep "no kernel before" '
+                   f"/var/lib/dkms/vbalance/{VERSION}/build/make.log")
 
         story.step("install", f"{MAKE} dkms-install KERNEL=$K", K=first)
         story.step("status", "dkms status")
@@ -64,6 +76,14 @@ class Dkms(StoryTest):
         story.step("again", f"{MAKE} dkms-install KERNEL=$K", K=first)
         story.step("old-hook-later", NEW_HEADERS, K=TOO_OLD)
         story.step("old-nothing-later", NOTHING, K=TOO_OLD)
+
+        story.step("rt-kernel", MAKE_REAL_TIME, K=REAL_TIME, LIKE=first)
+        story.step("rt-hook", NEW_HEADERS, K=REAL_TIME)
+        story.step("rt-nothing", NOTHING, K=REAL_TIME)
+        story.step("rt-others", INSTALLED, K=first)
+        story.step("rt-dkms", f"dkms install vbalance/{VERSION} -k $K",
+                   K=REAL_TIME)
+        story.step("rt-make", BUILD, K=REAL_TIME)
 
         story.step("upgrade", '"/var/lib/dpkg/info/linux-headers-$K.postinst"'
                    ' configure ""', K=second)
@@ -76,7 +96,6 @@ class Dkms(StoryTest):
         story.step("no-kvm-installed", INSTALLED, K=NO_KVM)
         story.step("no-kvm-info", INFO, K=NO_KVM, MODULES=MODULES[0])
 
-        story.step("new-kernel", MAKE_NEW, K=TOO_NEW, LIKE=first)
         story.step("new-hook", NEW_HEADERS, K=TOO_NEW)
         story.step("new-nothing", NOTHING, K=TOO_NEW)
         story.step("new-others", INSTALLED, K=first)
@@ -98,7 +117,7 @@ class Dkms(StoryTest):
         story.step("as-before", 'mv /tmp/build "/lib/modules/$A" && '
                    'rm -r "/lib/modules/$OLD"; for k in $NEW; do '
                    'rm -r "/lib/modules/$k" "/usr/src/$k" || exit; done',
-                   A=first, OLD=TOO_OLD, NEW=f"{NO_KVM} {TOO_NEW}")
+                   A=first, OLD=TOO_OLD, NEW=f"{NO_KVM} {TOO_NEW} {REAL_TIME}")
         story.files("after")
 
     def assert_info(self, step, kernel, modules):
@@ -130,11 +149,33 @@ class Dkms(StoryTest):
         self.output("old-kernel")
         step = self.steps["old-install"]
         self.assertEqual(step.status, 2)
-        self.assertRegex(step.output, r"BUILD_EXCLUSIVE(?s:.*)Error 77")
+        self.assertRegex(step.output, r"BUILD_EXCLUSIVE(?s:.*)"
+                         r"No module is installed(?s:.*)Error 77")
+
+    def test_install_that_failed_is_tried_again(self):
+        # Each after one that has failed.
+        self.assertEqual(self.steps["new-install"].status, 2)
+        self.assertRegex(self.steps["new-install"].output,
+                         f"No module is installed.*/{VERSION}/build/make.log")
+        self.output("new-log")
+        self.output("install")
+
+    def test_real_time_kernel(self):
+        self.output("rt-kernel")
+        for step in ("rt-hook", "rt-nothing"):
+            with self.subTest(step):
+                self.output(step)
+        self.assertEqual(self.steps["rt-dkms"].status, 77)
+        self.assert_installed("rt-others", MODULES)
+
+    def test_make_refuses_a_real_time_kernel(self):
+        self.assertEqual(self.steps["rt-make"].status, 2)
+        self.assertIn("vbalance: PREEMPT_RT kernels are not supported",
+                      self.steps["rt-make"].output)
 
     def test_kernel_package_outside_the_range(self):
-        for step in ("old-hook", "old-nothing", "old-uninstall",
-                     "old-hook-later", "old-nothing-later"):
+        for step in ("old-hook", "old-nothing", "old-hook-later",
+                     "old-nothing-later"):
             with self.subTest(step):
                 self.output(step)
 

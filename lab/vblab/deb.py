@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from . import build as products
@@ -16,11 +17,15 @@ ROOT = "packaging"
 MADE = {"out", "build", "__pycache__"}
 
 
-def build(out: Path) -> list[Path]:
-    """The source and the binary package of this checkout, put into @out."""
+def build(out: Path,
+          edit: Callable[[Path], None] = lambda tree: None) -> list[Path]:
+    """The source and the binary package of this checkout, put into @out.
+
+    @edit: changes something before, in a copy of it."""
     packaging = root.ensure(ROOT)
     with temp_dir(paths.tmp(), "deb-") as work:
         _copy_checkout(work / "vbalance")
+        edit(work / "vbalance")
         log = work / "log"
         say("building the Debian package")
         # Unchecked: of build-essential nothing is needed but make.

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0
+// found: a vCPU in system management mode keeps its area
+// missing: KVM has no system management mode
+#include <linux/kvm_host.h>
+
+bool vb_probe(const struct kvm_vcpu *vcpu);
+bool vb_probe(const struct kvm_vcpu *vcpu)
+{
+	return vcpu->arch.hflags & HF_SMM_MASK;
+}
