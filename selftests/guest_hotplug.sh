@@ -88,6 +88,7 @@ for round in 1 2; do
 done
 ip link del hot0
 traffic_stop "every packet during all that is answered once"
+not_redirected "remap=affinity"
 
 # ---- vCPUs, with interrupts being redirected ----
 redirected() {

@@ -116,10 +116,11 @@ begin "vIOMMU" -machine q35,kernel-irqchip=split -device intel-iommu,intremap=on
 if guest 0 'dmesg | grep -q "Enabled IRQ remapping"' </dev/null; then
 	left_alone remapped
 	both_borrowed
+	at_rest_alone
 else
 	skip "vIOMMU: left alone, and says so" "this kernel does not remap interrupts"
+	all_answered
 fi
-all_answered
 end
 
 # ---- more queues than keys: those that come last are borrowed ----
@@ -141,7 +142,7 @@ check "many queues: those that are used have none" \
 	EOF
 goes_on_alone
 both_borrowed
-all_answered
+at_rest_alone
 end
 
 # ---- no MSI-X ----
@@ -156,7 +157,7 @@ equal "INTx: with its own line of /proc/interrupts" \
 equal "INTx: and irqbalance may have it" \
 	"$(g 0 'for irq in $(cols $GUEST/irqs irq); do sh /lab/selftests/irqbalance-policy.sh "" $irq; done')" ""
 left_alone intx
-all_answered
+at_rest_alone
 end
 
 # ---- vCPUs whose APIC id needs more than 8 bits of an MSI's address ----
@@ -184,7 +185,7 @@ APPEND_L2="$APPEND_L2 threadirqs"
 begin "threadirqs"
 left_alone threaded
 equal "threadirqs: nor served by anybody else" "$(of '' served stolen borrowed swept | sort -u)" "0 0 0 0"
-all_answered
+at_rest_alone
 end
 unload vbalance_host
 ktap_end

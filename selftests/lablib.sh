@@ -183,9 +183,7 @@ balanced() {
 
 # not_redirected NAME [N]: nothing ever was, nor is anything stuck
 not_redirected() {
-	equal "$1: nothing was redirected" \
-		"$(g "${2:-0}" 'for n in host_diverted host_posted stuck missing; do
-			gstat $n; done' | xargs)" "0 0 0 0"
+	equal "$1: nothing was redirected" "$(g "${2:-0}" redirections)" "0 0 0 0"
 }
 
 # counters_agree NAME: and of those since the base

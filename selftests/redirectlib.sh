@@ -65,6 +65,12 @@ at_rest() {
 	counters_agree "$name"
 }
 
+# The same where the host redirects nothing.
+at_rest_alone() {
+	all_answered
+	not_redirected "$name"
+}
+
 end() {
 	guest_module 0 unload
 	ok $? "$name: the module unloads"
