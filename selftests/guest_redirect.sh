@@ -147,15 +147,46 @@ echo "# moves, wrong keys: $(cat "$KTAP_TMP/follow")"
 check "the key follows each move" awk '{ exit !($1 >= 10 && $2 == 0) }' "$KTAP_TMP/follow"
 guest 0 "echo 0-3 > /proc/irq/$irq/smp_affinity_list" </dev/null
 
+# Rows whose key is not of the CPU that the interrupt goes to.
+misplaced() {
+	g 0 'cols $GUEST/irqs irq redirect key_cpu cpu' |
+		awk '{ n++ } $2 != "key" || $3 != $4 { print } END { if (!n) print "none" }'
+}
+in_place() {
+	misplaced > "$KTAP_TMP/misplaced"
+	[ ! -s "$KTAP_TMP/misplaced" ]
+}
+keys_fit() {	# WHEN
+	await 20 in_place
+	ok $? "$1: each interrupt's key is of the CPU that it goes to"
+	sed 's/^/# irq, redirect, key_cpu, cpu: /' "$KTAP_TMP/misplaced"
+}
+
 # CPUs of the guest go and come.
 for cpu in 1 3; do
 	guest 0 "echo 0 > /sys/devices/system/cpu/cpu$cpu/online" </dev/null
 	ok $? "CPU $cpu goes offline"
 	check "and all goes on" more 8
+	keys_fit "without CPU $cpu"
 	guest 0 "echo 1 > /sys/devices/system/cpu/cpu$cpu/online" </dev/null
 	check "CPU $cpu comes back" more 8
+	keys_fit "with CPU $cpu"
 done
-check "every interrupt has its key again" await 20 alike key
+
+# So do they by moves, ours and irqbalance's.
+has_grown() { more 3; [ "$(gstat "$1")" -gt "$2" ]; }
+policy() { guest 0 "echo $1 > /sys/module/vbalance_guest/parameters/policy" </dev/null; }
+policy paper
+check "policy=paper: interrupts are moved" await 120 has_grown moves $(($(gstat moves) + 10))
+policy cost
+keys_fit "moved by us"
+before=$(gstat foreign)
+guest 0 'irqbalance --foreground -t 1 >/dev/null 2>&1 </dev/null &' </dev/null
+check "irqbalance: interrupts are moved" await 120 has_grown foreign "$before"
+check "irqbalance: all goes on" more 20
+keys_fit "moved by irqbalance"
+check "irqbalance ends" guest 0 'killall irqbalance' </dev/null
+g 0 settle
 
 # The parameter, live.
 remap none
@@ -173,6 +204,7 @@ sleep 1
 kill -CONT "$(guest_pid 0)"
 check "and all goes on" more 8
 at_rest
+keys_fit "at rest"
 
 # ---- the host module goes in the middle, and comes ----
 traffic_start "$IP"
