@@ -34,8 +34,8 @@ quiet() {
 PARAMS=
 begin "guest alone"
 check "steal time tells who runs" source_is 0 steal
-check "network queues of vCPUs that are away are served" await 120 borrowed_by 'virtio[0-9]*-input'
-check "block queues too" await 120 borrowed_by 'virtio[0-9]*-req'
+check "network queues of vCPUs that are away are served" await 120 every_device borrowed name 'virtio[0-9]*-input'
+check "block queues too" await 120 every_device borrowed name 'virtio[0-9]*-req'
 check "the timer is armed" more_of timer_armed
 check "and fires" more_of timer_fired
 check "its time is counted" over timer_ns 0
