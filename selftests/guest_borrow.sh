@@ -23,12 +23,6 @@ none_of() {	# NAME: with traffic it does not
 	more 20
 	equal "$2" "$(gstat "$1")" "$before"
 }
-rest() {
-	for ip in "$IP" "$IP1"; do
-		traffic_select "$ip"
-		traffic_stop "$name: every packet to $ip is answered once"
-	done
-}
 # It may take a moment until the queues count as idle.
 quiet() {
 	before=$(gstat timer_armed)
@@ -40,8 +34,8 @@ quiet() {
 PARAMS=
 begin "guest alone"
 check "steal time tells who runs" source_is 0 steal
-check "network queues of vCPUs that are away are served" await 120 borrowed_by 'virtio[0-9]*-input'
-check "block queues too" await 120 borrowed_by 'virtio[0-9]*-req'
+check "network queues of vCPUs that are away are served" await 120 every_device borrowed name 'virtio[0-9]*-input'
+check "block queues too" await 120 every_device borrowed name 'virtio[0-9]*-req'
 check "the timer is armed" more_of timer_armed
 check "and fires" more_of timer_fired
 check "its time is counted" over timer_ns 0
@@ -84,7 +78,7 @@ none_of timer_armed "remap=none: the timer is not armed"
 remap borrow
 check "remap=borrow: it goes on" more_of borrowed
 
-rest
+at_rest_alone
 check "without traffic the timer is not armed, with all vCPUs busy" await 60 quiet
 
 # Hardly ever away is a vCPU that comes before all others here. It has the
@@ -120,7 +114,7 @@ check "$name: fewer timers are armed than packets come" \
 	awk 'NR == 2 { exit $1 - n >= 200 } { n = $1 } END { if (NR < 2) exit 1 }' "$KTAP_TMP/counts"
 guest 0 'kill $(cat /tmp/loops)' </dev/null
 renice 0 -p "$(vcpu_tids 0 | head -n 1)"
-rest
+at_rest_alone
 equal "the host was not needed" "$(gstat page_status)" -1000
 end
 
@@ -136,6 +130,6 @@ check "nobody tells any more" await 60 source_is 0 none
 check "and all goes on" more 8
 none_of borrowed "nothing is borrowed then"
 none_of timer_armed "nor is the timer armed"
-rest
+at_rest_alone
 end
 ktap_end

@@ -91,6 +91,7 @@ check "interrupts go where irqbalance wanted them" await 60 allowed
 before=$(state)
 traffic_more 30
 equal "and are not moved any more" "$(state)" "$before"
+equal "nothing was redirected" "$(redirections)" "0 0 0 0"
 unload vbalance_guest
 check "nor by unloading" allowed
 while read -r irq mask; do

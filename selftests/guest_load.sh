@@ -85,5 +85,6 @@ else
 	skip "threshold" "CPUs do not run side by side here"
 fi
 traffic_stop "every packet is answered once"
+equal "nothing was redirected" "$(redirections)" "0 0 0 0"
 busy_stop
 ktap_end

@@ -52,6 +52,7 @@ moving "block requests are intact" block
 killall httpd
 guest 0 'killall httpd'
 equal "no move failed for another reason than the known ones" "$(g 0 gstat failed)" 0
+not_redirected "remap=affinity"
 guest_module 0 unload
 
 # ---- somebody else moves ----
@@ -70,6 +71,7 @@ check "the interrupt goes where the admin wanted it" await 60 moved_there
 before=$(irq_row moves)
 traffic_more 100
 equal "and stays there" "$(effective) $(irq_row moves)" "2 $before"
+not_redirected "a foreign mask"
 guest_module 0 unload
 equal "also after unloading" "$(effective)" 2
 guest 0 "echo 0-3 > /proc/irq/$irq/smp_affinity_list"
@@ -81,6 +83,7 @@ guest_module 0 load policy=paper remap=affinity source=steal
 traffic_start "$IP"
 moving "source=steal: packets are answered" traffic_more 100
 traffic_stop "source=steal: every packet is answered once"
+not_redirected "source=steal"
 guest 0 'killall burn 2>/dev/null; rmmod vbalance_guest; true'
 guest_log_clean 0
 ktap_end

@@ -10,17 +10,6 @@
 . "$KTAP_DIR/redirectlib.sh"
 
 PARAMS=
-# As some_served, of a kind of device.
-kind_served() {
-	more 5
-	g 0 'cols $GUEST/irqs kind served stolen' |
-		awk -v kind="$1" '$1 == kind && $2 + $3 > 0 { n++ } END { exit !n }'
-}
-kind_borrowed() {
-	more 3
-	g 0 'cols $GUEST/irqs kind borrowed' |
-		awk -v kind="$1" '$1 == kind && $2 > 0 { n++ } END { exit !n }'
-}
 # What the column `redirect` says, of all of them.
 states() { g 0 'cols $GUEST/irqs redirect' | sort -u; }
 states_are() { [ "$(states)" = "$1" ]; }
@@ -30,21 +19,22 @@ feature() {
 		</dev/null | sort -u
 }
 both_redirected() {
-	check "$name: network interrupts are redirected" await 120 some_served 'virtio[0-9]*-input'
-	check "$name: block interrupts are redirected" await 120 some_served 'virtio[0-9]*-req'
+	check "$name: network interrupts are redirected" await 120 every_device redirected name 'virtio[0-9]*-input'
+	check "$name: block interrupts are redirected" await 120 every_device redirected name 'virtio[0-9]*-req'
 }
 # Nobody is told of them: looked after by whoever runs.
 both_borrowed() {
-	check "$name: network interrupts are borrowed" await 120 borrowed_by 'virtio[0-9]*-input'
-	check "$name: block interrupts are borrowed" await 120 borrowed_by 'virtio[0-9]*-req'
+	check "$name: network interrupts are borrowed" await 120 every_device borrowed name 'virtio[0-9]*-input'
+	check "$name: block interrupts are borrowed" await 120 every_device borrowed name 'virtio[0-9]*-req'
 	check "$name: a timer bounds their wait" await 120 armed
 }
 armed() { more 3; [ "$(gstat timer_armed)" -gt 0 ]; }
 # What a guest without a host module would get of these rings.
 or_borrowed() {
 	check "$name: or borrowed" remap borrow
-	check "$name: network interrupts are borrowed" await 120 borrowed_by 'virtio[0-9]*-input'
-	check "$name: block interrupts are borrowed" await 120 borrowed_by 'virtio[0-9]*-req'
+	count_from_here
+	check "$name: network interrupts are borrowed" await 120 every_device borrowed name 'virtio[0-9]*-input'
+	check "$name: block interrupts are borrowed" await 120 every_device borrowed name 'virtio[0-9]*-req'
 }
 goes_on_alone() {
 	check "$name: all goes on" more 8
@@ -103,11 +93,12 @@ else
 fi
 equal "xAPIC: every interrupt of a queue has a key, with its kind of destination" "$(states)" $keys
 echo "# xAPIC: $keys"
-check "shared vector: network interrupts are redirected" await 120 kind_served net
-check "shared vector: block interrupts are redirected" await 120 kind_served blk
+check "shared vector: network interrupts are redirected" await 120 every_device redirected kind net
+check "shared vector: block interrupts are redirected" await 120 every_device redirected kind blk
 check "shared vector: or borrowed" remap borrow
-check "shared vector: network interrupts are borrowed" await 120 kind_borrowed net
-check "shared vector: block interrupts are borrowed" await 120 kind_borrowed blk
+count_from_here
+check "shared vector: network interrupts are borrowed" await 120 every_device borrowed kind net
+check "shared vector: block interrupts are borrowed" await 120 every_device borrowed kind blk
 at_rest
 end
 
@@ -116,10 +107,11 @@ begin "vIOMMU" -machine q35,kernel-irqchip=split -device intel-iommu,intremap=on
 if guest 0 'dmesg | grep -q "Enabled IRQ remapping"' </dev/null; then
 	left_alone remapped
 	both_borrowed
+	at_rest_alone
 else
 	skip "vIOMMU: left alone, and says so" "this kernel does not remap interrupts"
+	all_answered
 fi
-all_answered
 end
 
 # ---- more queues than keys: those that come last are borrowed ----
@@ -140,8 +132,9 @@ check "many queues: those that are used have none" \
 		$(keyless)
 	EOF
 goes_on_alone
+UNUSED=$(g 0 'cols $GUEST/irqs redirect name' | sed -n 's/^key \(.*\)-.*/\1/p' | sort -u)
 both_borrowed
-all_answered
+at_rest_alone
 end
 
 # ---- no MSI-X ----
@@ -156,7 +149,7 @@ equal "INTx: with its own line of /proc/interrupts" \
 equal "INTx: and irqbalance may have it" \
 	"$(g 0 'for irq in $(cols $GUEST/irqs irq); do sh /lab/selftests/irqbalance-policy.sh "" $irq; done')" ""
 left_alone intx
-all_answered
+at_rest_alone
 end
 
 # ---- vCPUs whose APIC id needs more than 8 bits of an MSI's address ----
@@ -184,7 +177,7 @@ APPEND_L2="$APPEND_L2 threadirqs"
 begin "threadirqs"
 left_alone threaded
 equal "threadirqs: nor served by anybody else" "$(of '' served stolen borrowed swept | sort -u)" "0 0 0 0"
-all_answered
+at_rest_alone
 end
 unload vbalance_host
 ktap_end

@@ -10,6 +10,9 @@
 . "$KTAP_DIR/lablib.sh"
 unload vbalance_host
 load vbalance_host
+# Drivers delete them before they sleep.
+# shellcheck disable=SC2034 # for balanced
+QUEUES_GO=1
 
 vm() { stat_of "$(vm_dir 0)/registration" "$1"; }
 registrations() { g 0 gstat registrations; }

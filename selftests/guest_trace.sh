@@ -75,16 +75,19 @@ trace_off
 echo "$mask" > /proc/irq/"$irq"/smp_affinity_list
 
 # ---- policy=cost ----
+equal "policy=paper: nothing was redirected" "$(redirections)" "0 0 0 0"
 unload vbalance_guest
 # Without moves their price stays at its estimate.
 load vbalance_guest policy=cost observe=1
 record 8 vbalance_guest/vb_guest_decision
 check "policy=cost decides to rescue" grep -q reason=move_rescue "$KTAP_TMP/vb_guest_decision"
 equal "policy=cost: reasons fit decisions" "$(misfits)" 0
+equal "policy=cost observe=1: nothing was redirected" "$(redirections)" "0 0 0 0"
 unload vbalance_guest
 load vbalance_guest policy=cost remap=affinity
 weighs() { [ "$(($(decided stay_useless) + $(decided stay_saving) + $(decided stay_episode) + $(decided move_rescue)))" -gt 20 ]; }
 check "policy=cost weighs cost and saving" await 60 weighs
 traffic_stop "every packet is answered once"
+equal "policy=cost: nothing was redirected" "$(redirections)" "0 0 0 0"
 busy_stop
 ktap_end

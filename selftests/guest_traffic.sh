@@ -37,6 +37,7 @@ equal "observe=1 moves nothing" "$(gstat moves) $(gstat ebusy)" "0 0"
 # shellcheck disable=SC2086 # a list of numbers
 equal "observe=1: interrupts are where they were" "$(where $IRQS)" "$home"
 traffic_stop "observe=1: every packet is answered once"
+equal "observe=1: nothing was redirected" "$(redirections)" "0 0 0 0"
 unload vbalance_guest
 
 # ---- moving ----
@@ -91,6 +92,7 @@ else
 	skip "moves go on between packets" "$unmoved"
 fi
 traffic_stop "moving: every packet is answered once"
+equal "moving: nothing was redirected" "$(redirections)" "0 0 0 0"
 
 # ---- loading and unloading ----
 traffic_start "$PEER"
@@ -102,6 +104,7 @@ for _ in 1 2; do
 	traffic_more 20
 done
 check "loads and unloads under traffic" loaded vbalance_guest
+equal "loading and unloading: nothing was redirected" "$(redirections)" "0 0 0 0"
 unload vbalance_guest
 # shellcheck disable=SC2086 # a list of numbers
 equal "unloaded: interrupts are back where they were" "$(where $IRQS)" "$home"

@@ -19,6 +19,14 @@ decided() {	# REASON
 	stat_of $GUEST/decisions "$1"
 }
 
+# What the host has redirected since the module was loaded, and what of it was
+# stuck or missing: four numbers.
+redirections() {
+	for redirections_n in host_diverted host_posted stuck missing; do
+		gstat $redirections_n
+	done | xargs
+}
+
 # cols FILE NAME...: these columns of each row of a table
 cols() {
 	cols_file=$1

@@ -115,6 +115,8 @@ equal "guest 0: its rings are still known" "$(boost 0 rings)" $RINGS
 traffic_start "$(guest_ip 0)"
 check "guest 0 answers" traffic_more 20
 traffic_stop "guest 0 answers every packet once"
+# Nobody asked for it: the guests do not have the module.
+equal "guest 0: nothing was redirected" "$(host_count diverted) $(host_count posted)" "0 0"
 say 0
 guest_log_clean 0
 guest_stop 0

@@ -167,20 +167,23 @@ same_bits() {
 }
 
 # balanced NAME [N]: of all registrations since guest N's (0) module was loaded,
-# with its traffic stopped
+# with its traffic stopped. Bits of interrupts that are not there are taken, too,
+# but only a test whose devices lose their queues meanwhile (QUEUES_GO=1) may
+# have any: neither CPUs nor modules take an interrupt away that has bits. (A
+# managed one stops with the last of its CPUs, and always has another one here.)
 balanced() {
 	await 30 balance "${2:-0}"
 	ok $? "$1: what was set pending was taken, each bit once"
 	sed 's/^/# /' "$KTAP_TMP/balance"
 	equal "$1: none was stuck, nor missing" "$(g "${2:-0}" 'gstat stuck; gstat missing')" "0
 0"
+	[ "${QUEUES_GO-}" ] ||
+		equal "$1: none was of an interrupt that is not there" "$(g "${2:-0}" gstat dropped)" 0
 }
 
 # not_redirected NAME [N]: nothing ever was, nor is anything stuck
 not_redirected() {
-	equal "$1: nothing was redirected" \
-		"$(g "${2:-0}" 'for n in host_diverted host_posted stuck missing; do
-			gstat $n; done' | xargs)" "0 0 0 0"
+	equal "$1: nothing was redirected" "$(g "${2:-0}" redirections)" "0 0 0 0"
 }
 
 # counters_agree NAME: and of those since the base

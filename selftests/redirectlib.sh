@@ -21,6 +21,8 @@ begin() {
 	# shellcheck disable=SC2086 # words
 	guest_module 0 load $PARAMS
 	ok $? "$name: the module loads"
+	UNUSED=
+	count_from_here
 	traffic_start "$IP"
 	traffic_start "$IP1"
 }
@@ -41,16 +43,29 @@ of() {
 	g 0 "cols \$GUEST/irqs name $*" | sed -n "s/^${of_match}[^ ]* //p"
 }
 
-# One of these interrupts was served by a vCPU that it was not sent to.
-some_served() {
-	more 5
-	[ -n "$(of "$1" served stolen | awk '$1 + $2 > 0')" ]
-}
-
-# One of them was served without having been redirected.
-borrowed_by() {
+irq_counts() { g 0 'cols $GUEST/irqs irq name kind served stolen borrowed'; }
+count_from_here() { irq_counts > "$KTAP_TMP/counts_before"; }
+# every_device redirected|borrowed name|kind MATCH: with more traffic, of every
+# device that has interrupts of such a name or kind, and is not the one that is
+# UNUSED, one was served by a vCPU that it was not sent to, for a pending bit or
+# without
+every_device() {
 	more 3
-	[ -n "$(of "$1" borrowed | awk '$1 > 0')" ]
+	irq_counts > "$KTAP_TMP/counts"
+	awk -v how="$1" -v by="$2" -v match_="$3" -v unused="$UNUSED" -v before="$KTAP_TMP/counts_before" '
+		function count() { return how == "redirected" ? $4 + $5 : $6 }
+		BEGIN { while ((getline < before) > 0) was[$1] = count() }
+		(by == "name" ? $2 : $3) ~ match_ {
+			sub("-.*", "", $2)
+			if ($2 != unused) n[$2] += count() - was[$1]
+		}
+		END {
+			for (device in n) {
+				some++
+				if (n[device] <= 0) none++
+			}
+			exit !some || none
+		}' "$KTAP_TMP/counts"
 }
 
 all_answered() {
@@ -63,6 +78,12 @@ all_answered() {
 at_rest() {
 	all_answered
 	counters_agree "$name"
+}
+
+# The same where the host redirects nothing.
+at_rest_alone() {
+	all_answered
+	not_redirected "$name"
 }
 
 end() {
