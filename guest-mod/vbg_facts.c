@@ -8,6 +8,7 @@
 #include <linux/irq.h>
 #include <linux/irqdesc.h>
 #include <linux/kernel_stat.h>
+#include <linux/pci.h>
 #include <linux/sched.h>
 #include <linux/virtio.h>
 
@@ -39,6 +40,11 @@ static const struct vb_fact vbg_facts[] = {
 	VB_MEMBER(VBG_F_LOAD, irqaction, thread_fn),
 	VB_MEMBER(VBG_F_LOAD, irqaction, dev_id),
 	VB_MEMBER(VBG_F_LOAD, irqaction, name),
+	VB_MEMBER(VBG_F_LOAD, device, bus),
+	VB_MEMBER(VBG_F_LOAD, bus_type, name),
+	VB_MEMBER(VBG_F_LOAD, pci_dev, vendor),
+	VB_MEMBER(VBG_F_LOAD, pci_dev, irq),
+	VB_MEMBER(VBG_F_LOAD, pci_dev, dev),
 	VB_MEMBER(VBG_F_LOAD, irq_chip, irq_mask),
 	VB_MEMBER(VBG_F_LOAD, irq_chip, irq_unmask),
 	VB_MEMBER(VBG_F_LOAD, irq_chip, irq_set_affinity),
@@ -47,6 +53,8 @@ static const struct vb_fact vbg_facts[] = {
 	VB_IRQ_STATE_FACTS(VBG_F_SERVE)
 	VB_MEMBER(VBG_F_SERVE, virtqueue, vdev),
 	VB_MEMBER(VBG_F_SERVE, virtqueue, reset),
+	VB_MEMBER(VBG_F_SERVE, virtio_device, dev),
+	VB_MEMBER(VBG_F_SERVE, virtio_device, id),
 	VB_MEMBER(VBG_F_SERVE, virtio_device, features),
 
 	VB_TRACE(VBG_F_REDIRECT, x86_platform_ipi_entry, "0(*,4"),

@@ -6,6 +6,7 @@
  * feature whose facts differ stays off.
  */
 #include <linux/kvm_host.h>
+#include <linux/mm_types.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <uapi/linux/sched/types.h>
@@ -17,6 +18,7 @@
 static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_MEMBER(VBH_F_BOOST, task_struct, usage),
 	VB_MEMBER(VBH_F_BOOST, task_struct, thread_info.cpu),
+	VB_MEMBER(VBH_F_BOOST, task_struct, flags),
 	VB_MEMBER(VBH_F_BOOST, task_struct, policy),
 	VB_MEMBER(VBH_F_BOOST, task_struct, prio),
 	VB_MEMBER(VBH_F_BOOST, task_struct, static_prio),
@@ -64,6 +66,10 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 	VB_MEMBER(VBH_F_RUN_STATE, kvm, arch.bsp_vcpu_id),
 
 	VB_FUNC(VBH_F_REGISTRATION, kvm_emulate_hypercall, "4(kvm_vcpu*)"),
+	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, mm_users),
+	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, mm_count),
+	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, mmap_lock),
+	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, pinned_vm),
 	VB_MEMBER(VBH_F_REGISTRATION, kvm_vcpu, arch.regs),
 	VB_MEMBER(VBH_F_REGISTRATION, kvm, memslots),
 	VB_MEMBER(VBH_F_REGISTRATION, kvm_memslots, last_used_slot),
