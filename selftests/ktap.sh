@@ -315,6 +315,8 @@ traffic_stop() {	# NAME
 	kill -QUIT "$ktap_ping"
 	await 20 traffic_sent
 	await 120 traffic_passed "${KTAP_SENT:-0}"
+	ktap_drops=$(cat /proc/net/raw /proc/net/icmp 2>/dev/null |
+		awk '$1 != "sl" { n += $NF } END { print n + 0 }')
 	kill -INT "$ktap_ping"
 	wait "$ktap_ping"
 	KTAP_KILL=$(echo "$KTAP_KILL " | sed "s/ $ktap_ping / /")
@@ -327,6 +329,6 @@ traffic_stop() {	# NAME
 			for (i = 1; i <= sent; i++)
 				if (n[i] != 1) print "packet " i ": " n[i] + 0 " answers"
 		}' "$KTAP_TRAFFIC")
-	echo "# $1: ${KTAP_SENT:-0} packets"
+	echo "# $1: ${KTAP_SENT:-0} packets, $ktap_drops dropped by sockets of this machine"
 	equal "$1" "$ktap_bad" ""
 }
