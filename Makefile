@@ -103,7 +103,7 @@ dkms-install:
 			echo "or remove the package vbalance-dkms, first." >&2; \
 			exit 1; \
 		fi; done
-	# What is left of one that failed.
+# What is left of one that failed.
 	$(if $(wildcard /usr/src/vbalance-*),$(MAKE) dkms-uninstall)
 	$(MAKE) dkms-source units
 	$(RELOAD)

@@ -29,13 +29,6 @@ say() {	# N
 	echo "# guest $1: $(grep -v ' 0$' "$(vm_dir "$1")/boost" | tail -n +2 | tr '\n' ',')"
 }
 
-link() {	# N UP
-	for link_d in $(lab_devices "$NET"); do
-		qmp "$1" "{\"execute\":\"set_link\",\"arguments\":{\"name\":\"nic$link_d\",\"up\":$2}}" ||
-			return 1
-	done
-}
-
 all_forgotten() {
 	[ "$(stat_of "$HOST/stats" rings_learnt)" = "$(stat_of "$HOST/stats" rings_forgotten)" ]
 }
@@ -87,22 +80,22 @@ echo 100000 > $HOST_PARAMETERS/holder_us
 say 0
 
 # As its guest stops and starts the device.
-check "guest 1: link down" link 1 false
-check "guest 1: link up" link 1 true
+check "guest 1: link down" guest_link 1 false
+check "guest 1: link up" guest_link 1 true
 check "guest 1: rings set up anew are known" await 60 rings_are 1 $RINGS
 check "guest 1: its holders are done, too" await 120 some 1 ended_done
-check "guest 1: link down again" link 1 false
+check "guest 1: link down again" guest_link 1 false
 check "guest 1: the rings of a device that is stopped are forgotten" await 20 rings_are 1 0
 equal "guest 0: its rings are not" "$(boost 0 rings)" $RINGS
-check "guest 1: link up again" link 1 true
+check "guest 1: link up again" guest_link 1 true
 
 # Boosts, looks at rings, and changes of rings under way.
 for n in 1 2; do
 	check "$n: unload under traffic" unload vbalance_host
 	check "$n: load under traffic" load_host
 	check "$n: guest 0: no ring is known" await 20 rings_are 0 0
-	check "$n: guest 0: link down" link 0 false
-	check "$n: guest 0: link up" link 0 true
+	check "$n: guest 0: link down" guest_link 0 false
+	check "$n: guest 0: link up" guest_link 0 true
 	check "$n: guest 0: its rings are known" await 60 rings_are 0 $RINGS
 	check "$n: guest 0: holders are done" await 120 some 0 ended_done
 done

@@ -137,7 +137,6 @@ check "sweep: guest module goes" guest_module 0 unload
 # ---- the guest: serving has to wait, and vCPUs become idle meanwhile ----
 # Each vCPU that looks is to look again soon, by a timer. It expires before the
 # interrupt ends that has started it.
-put_back() { g 0 gstat put_back; }
 check "busy: host module comes" load vbalance_host
 guest_module 0 load
 check "busy: the guest registers" await 60 is_active 0
@@ -146,7 +145,7 @@ guest_fails busy -1
 stranded() {	# nothing new comes, and something is pending
 	kill -STOP "$(cat "$KTAP_TRAFFIC.pid")"
 	sleep 1
-	! balance 0 && [ "$(put_back)" -gt 0 ] && return
+	! balance 0 && [ "$(g 0 gstat put_back)" -gt 0 ] && return
 	kill -CONT "$(cat "$KTAP_TRAFFIC.pid")"
 	return 1
 }

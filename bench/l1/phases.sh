@@ -72,23 +72,14 @@ now() {
 	echo "$up"
 }
 
-# Rings are known to vbalance_host from when a device is set up, as when a guest
-# starts: without them it cannot see that an interrupt is over.
-devices_set_up_again() {
-	for d in $(lab_devices "$NET"); do
-		for up in false true; do
-			guest_qmp 0 "{\"execute\":\"set_link\",\"arguments\":{\"name\":\"nic$d\",\"up\":$up}}" \
-				> /dev/null || die "set_link $up failed"
-		done
-	done
-}
-
 rings_learnt() {
 	sed -n 's/^rings_learnt //p' /sys/kernel/debug/vbalance/host/stats
 }
 
+# Rings are known to vbalance_host from when a device is set up, as when a guest
+# starts: without them it cannot see that an interrupt is over.
 learn_rings() {
-	devices_set_up_again
+	{ guest_link 0 false && guest_link 0 true; } || die "no change of the guest's link"
 	tries=0
 	until [ "$(rings_learnt)" -gt 0 ] && jping "$IP" 1 10000 1 > /dev/null; do
 		tries=$((tries + 1))

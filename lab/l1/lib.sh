@@ -12,6 +12,7 @@
 #   vcpu_tids N           thread ids of its vCPUs, in their order
 #   guest_pin N           pin its threads as --pin says (guest_wait does)
 #   guest_qmp N JSON      one QMP command; prints the reply, fails on errors
+#   guest_link N true|false   the links of its virtio-net devices, up or down
 #   guest_put N SRC DST, guest_get N SRC DST   copy a file, or a folder's content
 #   guest_ip N [DEV]      address of the guest's virtio-net device DEV
 #   set_slice NS, get_slice   time slice of this host's scheduler
@@ -197,6 +198,15 @@ guest_pin() {
 }
 
 guest_qmp() { agent qmp "$LAB_RUN/qmp-$1" "$2"; }
+
+guest_link() {	# N true|false
+	for lab_d in $(lab_devices "$NET"); do
+		lab_reply=$(guest_qmp "$1" "{\"execute\":\"set_link\",\"arguments\":{\"name\":\"nic$lab_d\",\"up\":$2}}") || {
+			echo "$lab_reply" >&2
+			return 1
+		}
+	done
+}
 
 guest_put() {
 	if [ -d "$2" ]; then
