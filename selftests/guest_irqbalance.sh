@@ -94,10 +94,84 @@ equal "and are not moved any more" "$(state)" "$before"
 equal "nothing was redirected" "$(redirections)" "0 0 0 0"
 unload vbalance_guest
 check "nor by unloading" allowed
-while read -r irq mask; do
-	echo "$mask" > /proc/irq/"$irq"/smp_affinity_list
-done < "$KTAP_TMP/masks"
-traffic_more 20
 traffic_stop "every packet is answered once"
+put_back() {
+	while read -r irq mask; do
+		echo "$mask" > /proc/irq/"$irq"/smp_affinity_list
+	done < "$KTAP_TMP/masks"
+}
+put_back
+
+# ---- without a host module: it moves them, and others serve them meanwhile ----
+# They begin on one CPU: there is something to be balanced.
+traffic_start "$PEER"
+for irq in $IRQS; do
+	echo 0 > /proc/irq/"$irq"/smp_affinity_list
+done
+traffic_more 10
+load vbalance_guest remap=borrow source=steal backoff_ms=600000
+goes_on() { traffic_more 2 && [ "$(gstat "$1")" -gt "$2" ]; }
+check "remap=borrow: queues are served by others" await 60 goes_on borrowed 0
+balance
+# An interrupt goes elsewhere with the next one that comes.
+some_left() {
+	for irq in $IRQS; do
+		[ "$(cell "$GUEST/irqs" "$irq" cpu)" = 0 ] || return 0
+	done
+	return 1
+}
+check "remap=borrow: irqbalance moves interrupts that come" await 60 some_left
+check "remap=borrow: and queues are served by others all the same" await 60 goes_on borrowed "$(gstat borrowed)"
+check "remap=borrow: irqbalance goes round" await 120 rounds 6
+balance_stop
+# Its last masks take effect.
+traffic_more 20
+# Whatever stays where it is from here on is counted by the kernel on the CPU
+# that it goes to, but for what we count as borrowed: on others. With the
+# traffic at rest both tables are of one moment.
+table() {
+	cols "$GUEST/irqs" irq cpu moves foreign borrowed | sed 's/^/row /'
+	sed -n '/virtio/p' /proc/interrupts
+}
+resting() {
+	table > "$1"
+	table | cmp -s - "$1"
+}
+# rests NAME FILE: all that was sent is answered, and the tables
+rests() {
+	traffic_stop "$1: every packet is answered once"
+	await 60 resting "$2"
+	ok $? "$1: the counters come to rest"
+	traffic_start "$PEER"
+}
+rests "remap=borrow: with irqbalance" "$KTAP_TMP/first"
+traffic_more 120
+rests "remap=borrow: after it" "$KTAP_TMP/last"
+# Prints interrupt, CPU, borrowed, counted on other CPUs, of each that had one of
+# these and was not moved.
+awk -v cpus="$(cpus)" '
+	FNR == 1 { file++ }
+	$1 == "row" { place[file, $2] = $3 " " $4 " " $5; lent[file, $2] = $6; irqs[$2] = 1 }
+	$1 ~ /^[0-9]+:$/ { for (i = 0; i < cpus; i++) n[file, $1 + 0, i] = $(i + 2) }
+	END {
+		for (irq in irqs) {
+			if (place[1, irq] != place[2, irq]) continue
+			split(place[1, irq], at)
+			elsewhere = 0
+			for (i = 0; i < cpus; i++)
+				if (i != at[1]) elsewhere += n[2, irq, i] - n[1, irq, i]
+			ours = lent[2, irq] - lent[1, irq]
+			if (ours || elsewhere) print irq, at[1], ours, elsewhere
+		}
+	}' "$KTAP_TMP/first" "$KTAP_TMP/last" > "$KTAP_TMP/lent"
+sed 's/^/# irq, its CPU, borrowed, on other CPUs than its own: /' "$KTAP_TMP/lent"
+check "remap=borrow: queues are borrowed of those that irqbalance has moved" \
+	awk '$2 != 0 && $3 { n++ } END { exit !n }' "$KTAP_TMP/lent"
+equal "remap=borrow: each was served on its own CPU, or borrowed and counted" "$(awk '$3 != $4' "$KTAP_TMP/lent")" ""
+equal "remap=borrow: nothing was redirected" "$(redirections)" "0 0 0 0"
+unload vbalance_guest
+put_back
+traffic_more 20
+traffic_stop "remap=borrow: every packet is answered once"
 busy_stop
 ktap_end
