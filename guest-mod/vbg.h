@@ -459,6 +459,8 @@ enum vbg_stat {
 	VBG_S_TIMER_ARMED,
 	VBG_S_TIMER_FIRED,
 	VBG_S_TIMER_NS,		/* in the interrupts of that timer */
+	VBG_S_TIMER_BORROWED,	/* of VBG_S_BORROWED: in these interrupts */
+	VBG_S_TIMER_LIMITED,	/* armed for later: its share is used up */
 	VBG_NR_STATS,
 };
 

@@ -31,6 +31,7 @@ struct vbg_borrow {
 	bool found;		/* served something since it was armed */
 	bool away;		/* an active queue's owner was away last time */
 	bool fired;		/* the timer, in this interrupt */
+	u32 served;		/* queues, in this interrupt */
 };
 
 static DEFINE_PER_CPU(struct vbg_borrow, vbg_borrows);
@@ -86,6 +87,7 @@ static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
 		away |= active && ours;
 		if (!vbg_serve(i, VBG_SERVE_BORROW)) {
 			b->found |= ours;
+			b->served++;
 			vbg_stat_inc(VBG_S_BORROWED);
 		}
 	}
@@ -101,13 +103,16 @@ static bool vbg_borrow_on(enum vbg_mode mode)
 static u64 vbg_borrow_period(struct vbg_borrow *b)
 {
 	bool found = b->found;
+	u64 ns;
 
 	b->found = false;
 	if (!READ_ONCE(b->online) || !b->away || !vbg_borrow_on(vbg_mode()))
 		return 0;
-	return vb_borrow_next(&b->pace,
-			      READ_ONCE(vbg_borrow_us) * NSEC_PER_USEC,
-			      READ_ONCE(vbg_borrow_cpu), found);
+	ns = vb_borrow_next(&b->pace, READ_ONCE(vbg_borrow_us) * NSEC_PER_USEC,
+			    READ_ONCE(vbg_borrow_cpu), found);
+	if (ns > b->pace.period)
+		vbg_stat_inc(VBG_S_TIMER_LIMITED);
+	return ns;
 }
 
 static void vbg_borrow_arm(struct vbg_borrow *b)
@@ -137,6 +142,7 @@ void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now)
 	struct vbg_borrow *b = this_cpu_ptr(&vbg_borrows);
 	enum vbg_mode mode = vbg_mode();
 
+	b->served = 0;
 	/* Whoever comes after us has more time. */
 	if (now < b->next_look || vbg_leaves_soon(c, now))
 		return;
@@ -162,6 +168,7 @@ static enum hrtimer_restart vbg_borrow_fn(struct hrtimer *timer)
 	u64 ns = vbg_borrow_period(b);
 
 	vbg_stat_inc(VBG_S_TIMER_FIRED);
+	this_cpu_add(vbg_stats.v[VBG_S_TIMER_BORROWED], b->served);
 	b->fired = true;
 	if (!ns)
 		return HRTIMER_NORESTART;

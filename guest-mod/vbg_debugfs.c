@@ -47,6 +47,8 @@ static const char * const vbg_stat_names[VBG_NR_STATS] = {
 	[VBG_S_TIMER_ARMED] = "timer_armed",
 	[VBG_S_TIMER_FIRED] = "timer_fired",
 	[VBG_S_TIMER_NS] = "timer_ns",
+	[VBG_S_TIMER_BORROWED] = "timer_borrowed",
+	[VBG_S_TIMER_LIMITED] = "timer_limited",
 };
 
 static const char * const vbg_count_names[VBG_NR_COUNTS] = {

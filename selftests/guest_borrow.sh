@@ -18,16 +18,17 @@ more_of() {	# NAME: with traffic it grows
 	await 120 goes_on "$1"
 }
 goes_on() { more 3 && over "$1" "$before"; }
-none_of() {	# NAME: with traffic it does not
-	before=$(gstat "$1")
+gstats() { g 0 "for n in $1; do gstat \$n; done" | xargs; }
+none_of() {	# NAMES TEXT: with traffic they do not
+	before=$(gstats "$1")
 	more 20
-	equal "$2" "$(gstat "$1")" "$before"
+	equal "$2" "$(gstats "$1")" "$before"
 }
 # It may take a moment until the queues count as idle.
 quiet() {
-	before=$(gstat timer_armed)
+	before=$(gstats "timer_armed timer_fired timer_borrowed")
 	sleep 3
-	[ "$(gstat timer_armed)" = "$before" ]
+	[ "$(gstats "timer_armed timer_fired timer_borrowed")" = "$before" ]
 }
 
 # ---- what a guest without a host module gets by itself ----
@@ -39,6 +40,28 @@ check "block queues too" await 120 every_device borrowed name 'virtio[0-9]*-req'
 check "the timer is armed" more_of timer_armed
 check "and fires" more_of timer_fired
 check "its time is counted" over timer_ns 0
+check "queues are served in its interrupts" more_of timer_borrowed
+# Where a tick comes in the same interrupt it would have served them as well.
+# Not so here: what was served since the last interrupt's end, on that CPU, by
+# the time that this timer expires, and before anything else does.
+served_by_timer() {
+	g 0 'trace_on irq/irq_handler_exit irq_vectors/local_timer_exit timer/hrtimer_expire_entry vbalance_guest/vb_guest_serve' || return
+	more 3
+	g 0 'trace_stop /tmp/trace; cat /tmp/trace' > "$KTAP_TMP/trace"
+	awk 'match($0, /\[[0-9]+\]/) {
+			cpu = substr($0, RSTART, RLENGTH)
+			if (/: vb_guest_serve: .* kind=borrow work=1/) served[cpu]++
+			else if (/: hrtimer_expire_entry: .* function=vbg_borrow_fn/) ours[cpu] = 1
+			else if (/: hrtimer_expire_entry: /) others[cpu] = 1
+			else if (/: (local_timer|irq_handler)_exit: /) {
+				if (/: local_timer/ && served[cpu] && ours[cpu] && !others[cpu]) n++
+				served[cpu] = ours[cpu] = others[cpu] = 0
+			}
+		}
+		END { print "# interrupts of the timer alone in which something was served: " n + 0; exit !n }' "$KTAP_TMP/trace"
+}
+parameter borrow_cpu 100
+check "also where nothing else expires with it" await 120 served_by_timer
 # borrow_cpu percent of each vCPU's time: it comes less often where that is
 # little. What the emulator itself is kept waiting counts as well: twice that.
 timer_now() {
@@ -60,15 +83,29 @@ check "borrow_cpu=1: it takes no more than 2 % of the vCPUs" \
 check "borrow_cpu=1: it fires at most half as often as with 100" \
 	awk 'NR == 2 { exit 2 * rate > $1 / $3 } { rate = $1 / $3 } END { if (NR < 2) exit 1 }' "$KTAP_TMP/spent"
 
+# As often as it is put off for that is counted.
+parameter borrow_us 1
+parameter borrow_cpu 1
+check "borrow_us=1 borrow_cpu=1: it is put off" more_of timer_limited
+# An interrupt counts as 8 ms at most: far less than that.
+parameter borrow_us 100000
+parameter borrow_cpu 100
+more 3
+limited=$(gstat timer_limited)
+check "borrow_us=100000 borrow_cpu=100: it is armed" more_of timer_armed
+more 20
+equal "borrow_us=100000 borrow_cpu=100: and never put off" "$(gstat timer_limited)" "$limited"
+parameter borrow_cpu 2
+
 parameter borrow_us 0
 more 3
-none_of timer_armed "borrow_us=0: the timer is not armed"
+none_of "timer_armed timer_fired timer_borrowed" "borrow_us=0: the timer is not armed, and serves nothing"
 check "borrow_us=0: queues are served at interrupts and ticks" more_of borrowed
 parameter borrow_us 500
 check "borrow_us=500: it is armed again" more_of timer_armed
 parameter borrow_cpu 0
 more 3
-none_of timer_armed "borrow_cpu=0: the timer is not armed"
+none_of "timer_armed timer_fired timer_borrowed" "borrow_cpu=0: the timer is not armed, and serves nothing"
 parameter borrow_cpu 2
 
 remap none
@@ -79,7 +116,7 @@ remap borrow
 check "remap=borrow: it goes on" more_of borrowed
 
 at_rest_alone
-check "without traffic the timer is not armed, with all vCPUs busy" await 60 quiet
+check "without traffic the timer is not armed and serves nothing, with all vCPUs busy" await 60 quiet
 
 # Hardly ever away is a vCPU that comes before all others here. It has the
 # queues that are used, and the others have other things to do.
