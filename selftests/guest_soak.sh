@@ -265,6 +265,9 @@ streams_up() {
 	[ "$(awk -v port=":$(printf %04X "$PORT")" '$4 == "01" && index($2 $3, port)' \
 		/proc/net/tcp | wc -l)" = 2 ]
 }
+# Of commands that have timed out, and of those that have failed (some do when a
+# disk is found).
+scsi_troubles() { guest 0 'cd /sys/class/scsi_device && cat */device/iotmo_cnt */device/ioerr_cnt' </dev/null | xargs; }
 fio_ended() { guest 0 '[ -s /tmp/fio.status ]' </dev/null; }
 
 # client NAME COMMAND...
@@ -304,14 +307,15 @@ lossless() { (eval "$LOSSLESS") && guest 0 "$LOSSLESS; $ONE_QUEUE" </dev/null; }
 # With guests' CPUs as crowded as here stock has many time-outs for nothing.
 # So TCP shall wait for longer than that takes, and not probe before: then
 # nothing but a time-out can help a stream whose packet or interrupt was lost.
+RTO=5
 tcp_patience() {
-	ip route change "${IP1%.*}.0/24" dev tap0_1 src "${IP1%.*}.1" rto_min 5s &&
+	ip route change "${IP1%.*}.0/24" dev tap0_1 src "${IP1%.*}.1" rto_min "${RTO}s" &&
 		echo 0 > /proc/sys/net/ipv4/tcp_early_retrans &&
 		guest 0 "echo 0 > /proc/sys/net/ipv4/tcp_early_retrans
 			for link in /sys/class/net/*; do
 				link=\${link##*/}
 				! ip addr show dev \$link | grep -q ' $IP1/' ||
-					exec ip route change ${IP1%.*}.0/24 dev \$link src $IP1 rto_min 5s
+					exec ip route change ${IP1%.*}.0/24 dev \$link src $IP1 rto_min ${RTO}s
 			done
 			exit 1" </dev/null
 }
@@ -330,7 +334,8 @@ load_on() {
 	disks=$(disk_requests)
 	# Verification reads what was written shortly before, at random as well; a
 	# job beside it reads only. What takes longer than the block layer's usual
-	# time-out, which SCSI has and virtio-blk does not, is an error for fio.
+	# time-out, which SCSI has and virtio-blk does not, is an error for fio. Less
+	# says nothing: without the modules it has taken 7 s.
 	guest 0 "rm -f /tmp/fio.status; {
 		fio --direct=1 --ioengine=libaio --thread --bs=4k --iodepth=8 \
 			--max_latency=30s --time_based --runtime=$2 --group_reporting \
@@ -344,24 +349,30 @@ load_on() {
 	} >/dev/null 2>&1 </dev/null &" </dev/null
 	await 300 disks_more
 	ok $? "$phase: block I/O has begun"
-	client ask-one stream ask "$IP" $PORT 1
-	client ask-many stream ask "$IP" $PORT 16
 	client send-in stream send "$IP1" $PORT
-	guest_client guest-ask "stream ask ${IP%.*}.1 $PORT 4"
 	guest_client send-out "stream send ${IP1%.*}.1 $PORT"
 	await 120 streams_up
 	ok $? "$phase: streams have begun"
+	# Through the other device; one on each side watches TCP's time-outs there.
+	client ask-one stream ask "$IP" $PORT 1
+	client ask-many stream ask "$IP" $PORT 16 $RTO
+	guest_client guest-ask "stream ask ${IP%.*}.1 $PORT 4 $RTO"
 	burn_all
+	scsi=$(scsi_troubles)
 	timeouts=$(tcp_timeouts)
 	since=$(uptime_s)
 }
 
-# Sets TIMED_OUT, of TCP, and in how many PHASE_SECONDS.
+# Sets TIMED_OUT, of TCP, in how many PHASE_SECONDS, and how many of these came
+# while requests were ANSWERED.
 load_off() {
 	await $((SOAK_SECONDS + 600)) fio_ended
 	guest 0 'cat /tmp/fio' </dev/null > "$KTAP_TMP/fio"
 	equal "$phase: block I/O: fio finds no error" \
 		"$(guest 0 'cat /tmp/fio.status' </dev/null) $(grep -c 'err= 0' "$KTAP_TMP/fio")" "0 2"
+	equal "$phase: block I/O: nothing is left in flight" \
+		"$(guest 0 'cat /sys/block/vda/inflight /sys/block/sda/inflight' </dev/null | xargs)" "0 0 0 0"
+	equal "$phase: block I/O: no SCSI command has timed out, or failed" "$(scsi_troubles)" "${scsi:-something to be read}"
 	sed -n 's/^ *\(issued rwts\|lat (.*max=\)/# fio: &/p' "$KTAP_TMP/fio"
 	awk -F '[=,]' '/issued rwts/ && !n++ { back = $2 > 0 && $3 > 0; next }
 		/issued rwts/ { read = $2 > 0 }
@@ -377,7 +388,9 @@ load_off() {
 		client_end "$c"
 	done
 	guest 0 'killall burn' </dev/null
-	echo "# $phase: $TIMED_OUT TCP time-outs in $PHASE_SECONDS s"
+	ANSWERED=$(sed -n 's/^TCP time-outs while .*: //p' "$KTAP_TMP/ask-many" "$KTAP_TMP/guest-ask" |
+		awk '{ n += $1 } END { print NR == 2 ? n : "not said" }')
+	echo "# $phase: $TIMED_OUT TCP time-outs in $PHASE_SECONDS s, $ANSWERED while requests were answered"
 }
 
 unload vbalance_host
@@ -420,10 +433,14 @@ guest 0 'insmod /lab/vbalance_guest.ko' </dev/null
 check "soak: after it all, interrupts are redirected" await 120 diverts
 load_off
 counters_agree "soak"
+# A time-out while requests are answered is of a packet or an interrupt of the
+# stream's own: none may be. In every other one all stood still for seconds, as
+# it does in stock with CPUs as crowded as here, and that must not be more often.
 # A control phase is short, and mostly has none. So its record is added to that
-# of stock in those of earlier runs, on a machine with two CPUs. For a minute's
-# soak (two, with what it waits for) five or six are let pass.
-STOCK_TIMEOUTS=1 STOCK_SECONDS=250
+# of stock in earlier runs, on a machine with two CPUs. For a minute's soak (two,
+# with what it waits for) three are let pass, for ten minutes' nine.
+equal "no TCP time-out while requests were answered" "$ANSWERED" 0
+STOCK_TIMEOUTS=2 STOCK_SECONDS=860
 still_chance "$TIMED_OUT" "$PHASE_SECONDS" $((control_timeouts + STOCK_TIMEOUTS)) \
 	$((control_seconds + STOCK_SECONDS))
 ok $? "no TCP time-outs that there are not without the modules"

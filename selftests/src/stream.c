@@ -4,9 +4,11 @@
  *
  *   stream serve PORT
  *	echoes UDP, takes and checks TCP streams; for ever
- *   stream ask ADDRESS PORT WINDOW
+ *   stream ask ADDRESS PORT WINDOW [RTO]
  *	UDP requests with sequence numbers, up to WINDOW at once, until SIGTERM:
- *	each must be answered exactly once, none is sent again
+ *	each must be answered exactly once, none is sent again. RTO: the least
+ *	number of seconds that TCP waits here before it sends again; it says how
+ *	many of TCP's time-outs came while no request waited for half as long
  *   stream send ADDRESS PORT
  *	one TCP stream until SIGTERM; the other end must have all of it
  *
@@ -211,9 +213,70 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* Those from @first on, less than the window, are under way. */
-static int ask(const char *ip, const char *port, uint64_t window)
+/* TcpExt's TCPTimeouts: two lines, names and values. */
+static long tcp_timeouts(void)
 {
+	char *name, *value, *names, *values, line[2][8192];
+	FILE *f = fopen("/proc/net/netstat", "r");
+	long n = -1;
+
+	if (!f)
+		die("/proc/net/netstat: %s", strerror(errno));
+	while (n < 0 && fgets(line[0], sizeof(line[0]), f) &&
+	       fgets(line[1], sizeof(line[1]), f)) {
+		name = strtok_r(line[0], "\n ", &names);
+		value = strtok_r(line[1], "\n ", &values);
+		if (!name || strcmp(name, "TcpExt:"))
+			continue;
+		while (name && value && strcmp(name, "TCPTimeouts")) {
+			name = strtok_r(NULL, "\n ", &names);
+			value = strtok_r(NULL, "\n ", &values);
+		}
+		if (name && value)
+			n = strtol(value, NULL, 10);
+	}
+	fclose(f);
+	if (n < 0)
+		die("/proc/net/netstat: no TCPTimeouts");
+	return n;
+}
+
+/*
+ * What makes TCP wait for so long makes requests wait as well if it is the path,
+ * or the machine, that stands still. If not, something of TCP's own was lost.
+ */
+struct witness {
+	double rto;	/* 0: none */
+	double next;	/* not to be asked before */
+	double stood;	/* when a request had waited for half of that, last */
+	long seen, alone;
+};
+
+static void witness(struct witness *w, double waited)
+{
+	double t = now();
+	long n;
+
+	if (!w->rto)
+		return;
+	if (waited >= w->rto / 2)
+		w->stood = t;
+	if (t < w->next)
+		return;
+	w->next = t + 0.5;
+	n = tcp_timeouts();
+	if (n > w->seen && t - w->stood > w->rto) {
+		w->alone += n - w->seen;
+		printf("%ld TCP time-outs up to %.3f s, and requests were answered meanwhile\n",
+		       n - w->seen, t);
+	}
+	w->seen = n;
+}
+
+/* Those from @first on, less than the window, are under way. */
+static int ask(const char *ip, const char *port, uint64_t window, double rto)
+{
+	struct witness w = { .rto = rto };
 	int fd = open_socket(SOCK_DGRAM, ip, port, 0);
 	double sent[WINDOW_MAX], longest = 0;
 	int answered[WINDOW_MAX] = { 0 };
@@ -224,6 +287,7 @@ static int ask(const char *ip, const char *port, uint64_t window)
 	if (!window || window > WINDOW_MAX)
 		die("the window must be 1 to %d", WINDOW_MAX);
 	patience(fd, 1);
+	w.seen = rto ? tcp_timeouts() : 0;
 	for (;;) {
 		while (!stopped && next < first + window) {
 			make_request(&r, next);
@@ -236,6 +300,7 @@ static int ask(const char *ip, const char *port, uint64_t window)
 			break;
 		n = recv(fd, &r, sizeof(r), 0);
 		if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+			witness(&w, now() - sent[first % window]);
 			if (now() < sent[first % window] + PATIENCE)
 				continue;
 			die("UDP: request %llu, sent at %.3f s, was never answered; %llu were sent",
@@ -252,6 +317,7 @@ static int ask(const char *ip, const char *port, uint64_t window)
 		answered[r.seq % window] = 1;
 		if (now() - sent[r.seq % window] > longest)
 			longest = now() - sent[r.seq % window];
+		witness(&w, now() - sent[r.seq % window]);
 		while (first < next && answered[first % window])
 			first++;
 	}
@@ -263,6 +329,8 @@ static int ask(const char *ip, const char *port, uint64_t window)
 		die("UDP: nothing was asked");
 	printf("%llu requests, all answered, the slowest after %.3f s\n",
 	       (unsigned long long)next, longest);
+	if (rto)
+		printf("TCP time-outs while requests were answered: %ld\n", w.alone);
 	return 0;
 }
 
@@ -280,10 +348,11 @@ int main(int argc, char **argv)
 			die("no thread");
 		echo(argv[2]);
 	}
-	if (argc == 5 && !strcmp(argv[1], "ask"))
-		return ask(argv[2], argv[3], strtoul(argv[4], NULL, 10));
+	if ((argc == 5 || argc == 6) && !strcmp(argv[1], "ask"))
+		return ask(argv[2], argv[3], strtoul(argv[4], NULL, 10),
+			   argc == 6 ? strtod(argv[5], NULL) : 0);
 	if (argc == 4 && !strcmp(argv[1], "send"))
 		return send_stream(argv[2], argv[3]);
-	fprintf(stderr, "usage: stream serve PORT | ask ADDRESS PORT WINDOW | send ADDRESS PORT\n");
+	fprintf(stderr, "usage: stream serve PORT | ask ADDRESS PORT WINDOW [RTO] | send ADDRESS PORT\n");
 	return 2;
 }
