@@ -278,7 +278,7 @@ static int ask(const char *ip, const char *port, uint64_t window, double rto)
 {
 	struct witness w = { .rto = rto };
 	int fd = open_socket(SOCK_DGRAM, ip, port, 0);
-	double sent[WINDOW_MAX], longest = 0;
+	double sent[WINDOW_MAX], longest = 0, since = 0;
 	int answered[WINDOW_MAX] = { 0 };
 	uint64_t first = 0, next = 0;
 	struct request r, right;
@@ -315,8 +315,10 @@ static int ask(const char *ip, const char *port, uint64_t window, double rto)
 			die("UDP: request %llu was answered twice",
 			    (unsigned long long)r.seq);
 		answered[r.seq % window] = 1;
-		if (now() - sent[r.seq % window] > longest)
+		if (now() - sent[r.seq % window] > longest) {
 			longest = now() - sent[r.seq % window];
+			since = sent[r.seq % window];
+		}
 		witness(&w, now() - sent[r.seq % window]);
 		while (first < next && answered[first % window])
 			first++;
@@ -327,8 +329,8 @@ static int ask(const char *ip, const char *port, uint64_t window, double rto)
 		    (unsigned long long)r.seq);
 	if (!next)
 		die("UDP: nothing was asked");
-	printf("%llu requests, all answered, the slowest after %.3f s\n",
-	       (unsigned long long)next, longest);
+	printf("%llu requests, all answered, the slowest, sent at %.3f s, after %.3f s\n",
+	       (unsigned long long)next, since, longest);
 	if (rto)
 		printf("TCP time-outs while requests were answered: %ld\n", w.alone);
 	return 0;
