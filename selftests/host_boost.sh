@@ -35,6 +35,7 @@ for hook in ftrace ${LONG:+kprobe}; do
 	fi
 	check "unload with hook=$hook" unload vbalance_host
 done
+[ "${LONG-}" ] || skip "hook=kprobe" "takes long: make test-long"
 
 # The same whatever the hooks are.
 check "load" load vbalance_host
@@ -50,6 +51,7 @@ if [ "${LONG-}" ]; then
 	embed "liars" kvm_boost_liars
 else
 	skip "fairness" "takes long: make test-long"
+	skip "liars" "takes long: make test-long"
 fi
 embed "unload" kvm_boost_late unload
 unload vbalance_host	# had that been skipped

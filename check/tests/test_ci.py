@@ -10,7 +10,9 @@ import checkpath  # noqa: F401
 from vblab import paths
 
 GOOD = "echo '2 passed, 0 failed, 1 skipped'"
-ELSEWHERE = "not run here: make test-long, test-matrix, test-debug, coverage"
+ELSEWHERE = ("not run here: make test-long (what takes long), "
+             "test-debug (debug kernels), test-matrix (pairs of kernels), "
+             "coverage")
 
 
 def run(check, test, seconds=(0, 0)):
@@ -44,6 +46,16 @@ class Ci(unittest.TestCase):
             ELSEWHERE,
             "took 28 minutes",
             "32 passed, 0 failed, 5 skipped"])
+
+    def test_what_was_skipped(self):
+        status, lines = run(
+            f"echo '  skip   a b (no c)'; echo 'SKIPPED a b (no c)'; {GOOD}",
+            "echo 'SKIPPED d: e'; echo 'SKIPPED f (a boot)'; "
+            f"echo 'left out: g'; {GOOD}")
+        self.assertEqual(status, 0)
+        self.assertEqual(lines[-7:-2], [
+            "make check skipped: a b (no c)", "make test skipped: d: e",
+            "make test skipped: f (a boot)", "left out: g", ELSEWHERE])
 
     def test_what_was_left_out(self):
         status, lines = run(GOOD, f"echo 'left out: boots A, B'; {GOOD}")

@@ -102,5 +102,6 @@ def run(pattern: re.Pattern) -> int:
     if not pattern.pattern:
         _tell(tally, "exceptions", findings.stale(exceptions))
     print(f"{time.monotonic() - began:.0f} s")
+    print(tally.recap(), end="")
     print(tally.summary(), flush=True)
     return 1 if tally.count(FAILED) or not tally.results else 0

@@ -10,7 +10,7 @@ from unittest import mock
 
 import labpath  # noqa: F401
 from vblab import cli, coverage, kernels, logs, machine, session, suite
-from vblab.ktap import FAILED, PASSED, Result
+from vblab.ktap import FAILED, PASSED, SKIPPED, Result
 from vblab.suite import Boot, Test
 from vblab.util import LabError
 
@@ -210,6 +210,20 @@ class Lacking(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("FAILED coverage (there is none)", lines)
         self.assertEqual(lines[-1], "1 passed, 1 failed, 0 skipped")
+
+    def test_what_did_not_pass_is_named_at_the_end(self):
+        self.patch(suite, "_python_tests", lambda name, work, env: [
+            Result("a", SKIPPED, "no b"), Result("c", PASSED),
+            Result("d", FAILED, "e"), Result("f", SKIPPED)])
+        self.patch(suite, "MAKE", {})
+        self.patch(suite, "PYTHON", ["lab/tests"])
+        status, lines = self.suite()
+        self.assertEqual(status, 1)
+        self.assertEqual(lines[-5:-2],
+                         ["FAILED d (e)", "SKIPPED a (no b)", "SKIPPED f"])
+        # What was not even started.
+        self.assertRegex(lines[-2], r"^left out: \w.* \(make test-long\)$")
+        self.assertEqual(lines[-1], "2 passed, 1 failed, 2 skipped")
 
     def test_the_compiler(self):
         self.patch(suite.root, "ensure", self.lacks)

@@ -75,6 +75,13 @@ class Tally:
     def count(self, state: str) -> int:
         return sum(r.state == state for r in self.results)
 
+    def recap(self) -> str:
+        """All that did not pass, by name and with the reason."""
+        return "".join(
+            f"{word} {r.name}" + (f" ({r.note})" if r.note else "") + "\n"
+            for state, word in ((FAILED, "FAILED"), (SKIPPED, "SKIPPED"))
+            for r in self.results if r.state == state)
+
     def summary(self) -> str:
         return (f"{self.count(PASSED)} passed, {self.count(FAILED)} failed, "
                 f"{self.count(SKIPPED)} skipped")
@@ -496,9 +503,7 @@ def report(work: Callable[[Path], None], tally: Tally,
     except Interrupted:
         interrupted = True
     print(f"{time.monotonic() - start:.0f} s; logs in {out}")
-    for r in tally.results:
-        if r.state == FAILED:
-            print(f"FAILED {r.name}" + (f" ({r.note})" if r.note else ""))
+    print(tally.recap(), end="")
     last_words()
     if interrupted:
         print("interrupted")

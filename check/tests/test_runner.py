@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+import contextlib
+import io
+import re
+import unittest
+from unittest import mock
+
+import checkpath  # noqa: F401
+from vbcheck import runner
+from vbcheck.findings import Finding, Skipped
+from vbcheck.runner import Check
+
+
+def nothing(tree, tools):
+    return []
+
+
+def something(tree, tools):
+    return [Finding("core/a.c", 1, "bad")]
+
+
+def not_here(tree, tools):
+    raise Skipped("no headers")
+
+
+def run(*checks):
+    """Exit status and lines, with these checks."""
+    said = io.StringIO()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.redirect_stdout(said))
+        for where, name, value in (
+                (runner, "checks", lambda tree, tools: checks),
+                (runner, "Tools", mock.Mock(return_value=mock.Mock(cpus=1))),
+                (runner.toolroot, "ensure", lambda: None),
+                # These have no seeds.
+                (runner, "_left", lambda check, future, *_: future.result())):
+            stack.enter_context(mock.patch.object(where, name, value))
+        # Of some, so that the project's exceptions need not be used.
+        status = runner.run(re.compile("."))
+    return status, said.getvalue().splitlines()
+
+
+class Run(unittest.TestCase):
+    def test_what_did_not_pass_is_named_at_the_end(self):
+        status, lines = run(Check("a", nothing, ""),
+                            Check("b", not_here, ""),
+                            Check("c", something, ""))
+        self.assertEqual(status, 1)
+        self.assertEqual(lines[-3:], ["FAILED c", "SKIPPED b (no headers)",
+                                      "1 passed, 1 failed, 1 skipped"])
+
+
+if __name__ == "__main__":
+    unittest.main()
