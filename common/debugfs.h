@@ -8,17 +8,24 @@
 #define _VB_COMMON_DEBUGFS_H
 
 #include <linux/debugfs.h>
+#include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/printk.h>
 
 #define VB_DEBUGFS_TOP	"vbalance"
 #define VB_DEBUGFS_HEAD	"v: 1\n"	/* first line of every file */
 
-/* Our folder below the common one; errors may be ignored, as debugfs does. */
+/*
+ * Our folder below the common one; errors may be ignored, as debugfs does. A
+ * kernel without CONFIG_DEBUG_FS has one for an answer to everything.
+ */
 static inline struct dentry *vb_debugfs_get(const char *name)
 {
 	struct dentry *dir, *top = debugfs_lookup(VB_DEBUGFS_TOP, NULL);
-	bool found = top;
+	bool found = !IS_ERR_OR_NULL(top);
 
+	if (!IS_ENABLED(CONFIG_DEBUG_FS))
+		pr_info("no debugfs in this kernel: it shows nothing there\n");
 	if (!found)
 		top = debugfs_create_dir(VB_DEBUGFS_TOP, NULL);
 	dir = debugfs_create_dir(name, top);
@@ -33,7 +40,7 @@ static inline void vb_debugfs_put(struct dentry *dir)
 
 	debugfs_remove(dir);
 	top = debugfs_lookup(VB_DEBUGFS_TOP, NULL);
-	if (!top)
+	if (IS_ERR_OR_NULL(top))
 		return;
 	if (simple_empty(top))
 		debugfs_remove(top);

@@ -224,6 +224,7 @@ static int features_show(struct seq_file *m, void *unused)
 {
 	const char *missing;
 	enum vbg_mode mode;
+	int err;
 
 	seq_puts(m, VB_DEBUGFS_HEAD);
 	seq_printf(m, "version %s\nabi_version %d\n", VB_VERSION,
@@ -258,6 +259,12 @@ static int features_show(struct seq_file *m, void *unused)
 		seq_printf(m, "task off (%s)\n", missing);
 	else
 		seq_puts(m, "task on\n");
+	err = vbg_crash_error(&missing);
+	if (err && err != -ENOENT)
+		seq_printf(m, "kdump off (%s: error %d)\n", missing, err);
+	else
+		seq_printf(m, "kdump on (%s)\n",
+			   err ? "not with this kernel" : missing);
 	if (vbg_facts_count() < 0)
 		seq_printf(m, "btf_check off (no BTF: error %d)\n",
 			   vbg_facts_count());

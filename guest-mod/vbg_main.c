@@ -193,6 +193,10 @@ static int __init vbg_init(void)
 {
 	int err;
 
+	if (!IS_ENABLED(CONFIG_KVM_GUEST)) {
+		pr_err("this kernel has no CONFIG_KVM_GUEST: it does not know that it is a guest\n");
+		return -EOPNOTSUPP;
+	}
 	if (!kvm_para_available()) {
 		pr_err("not a KVM guest: nothing to do here\n");
 		return -ENODEV;

@@ -488,30 +488,40 @@ static int vbg_crash(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
+#define VBG_CRASH	"machine_crash_shutdown"
+
 static struct kprobe vbg_crash_kp;
+static int vbg_crash_err;
+
+/**
+ * vbg_crash_error() - does the host let go before a crash kernel starts?
+ * @what: what is probed for it
+ * Context: any, after vbg_page_init().
+ * Return: 0; -ENOENT: no crash kernel can start; others: why not.
+ */
+int vbg_crash_error(const char **what)
+{
+	*what = VBG_CRASH;
+	return vbg_crash_err;
+}
 
 static void vbg_crash_init(void)
 {
-	int err;
-
 	vbg_crash_kp = (struct kprobe) {
-		.symbol_name = "machine_crash_shutdown",
+		.symbol_name = VBG_CRASH,
 		.pre_handler = vbg_crash,
 	};
-	err = register_kprobe(&vbg_crash_kp);
+	vbg_crash_err = register_kprobe(&vbg_crash_kp);
 	/* A kernel without kexec has no such function, and needs none. */
-	if (err && err != -ENOENT)
+	if (vbg_crash_err && vbg_crash_err != -ENOENT)
 		pr_warn("no probe on %s (error %d): unload before a kdump\n",
-			"machine_crash_shutdown", err);
-	if (err)
-		vbg_crash_kp.symbol_name = NULL;
+			VBG_CRASH, vbg_crash_err);
 }
 
 static void vbg_crash_exit(void)
 {
-	if (vbg_crash_kp.symbol_name)
+	if (!vbg_crash_err)
 		unregister_kprobe(&vbg_crash_kp);
-	vbg_crash_kp.symbol_name = NULL;
 }
 
 int vbg_page_init(void)

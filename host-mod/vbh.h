@@ -265,6 +265,39 @@ int vbh_probe_error(const char *symbol);
 int vbh_hooks_init(void);
 void vbh_hooks_exit(void);
 
+/* What is hooked by ftrace or kprobes. */
+enum vbh_hooked {
+	/* Lifetime first: an object must never be made that cannot go. */
+	VBH_H_VCPU_DESTROY,
+	VBH_H_VM_DESTROY,
+	VBH_H_PUT,
+	VBH_H_LOAD,
+	VBH_NR_NEEDED,
+	VBH_H_DELIVER = VBH_NR_NEEDED,
+	/*
+	 * What may sleep (KVM_SIGNAL_MSI, irqfds at times): since 7.x it does
+	 * not pass the other one, and has this name.
+	 */
+	VBH_H_DELIVER_SLOW,
+	VBH_NR_H,
+};
+
+/* ---- hooks by ftrace (vbh_ftrace.c) ---- */
+
+#ifdef CONFIG_DYNAMIC_FTRACE
+int vbh_ftrace_add(enum vbh_hooked h, const char *symbol);
+void vbh_ftrace_del(enum vbh_hooked h);
+#else
+static inline int vbh_ftrace_add(enum vbh_hooked h, const char *symbol)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void vbh_ftrace_del(enum vbh_hooked h)
+{
+}
+#endif
+
 /* ---- does the running kernel fit? (vbh_facts.c) ---- */
 
 void vbh_facts_check_kernel(void);

@@ -25,7 +25,6 @@
 #include <linux/mutex.h>
 
 #include "../common/fault.h"
-#include "../compat/ftrace_arg.h"
 #include "../compat/sched_task.h"
 #include "vbh.h"
 #include "vbh_param.h"
@@ -59,47 +58,6 @@ void vbh_feature_set(enum vbh_feature f, int err, const char *detail)
 
 /* ---- the four that belong together, and those on deliveries ---- */
 
-enum {
-	/* Lifetime first: an object must never be made that cannot go. */
-	VBH_H_VCPU_DESTROY,
-	VBH_H_VM_DESTROY,
-	VBH_H_PUT,
-	VBH_H_LOAD,
-	VBH_NR_NEEDED,
-	VBH_H_DELIVER = VBH_NR_NEEDED,
-	/*
-	 * What may sleep (KVM_SIGNAL_MSI, irqfds at times): since 7.x it does
-	 * not pass the other one, and has this name.
-	 */
-	VBH_H_DELIVER_SLOW,
-	VBH_NR_H,
-};
-
-/* By ftrace; preemption is disabled in KVM where it matters (load, put). */
-#define VBH_FTRACE_FN(name, handler, type)				\
-static void notrace vbh_ftrace_##name(unsigned long ip,			\
-				      unsigned long parent_ip,		\
-				      struct ftrace_ops *op,		\
-				      struct ftrace_regs *fregs)	\
-{									\
-	handler((type *)vb_ftrace_arg(fregs, 0));			\
-}
-
-VBH_FTRACE_FN(vcpu_destroy, vbh_vcpu_destroyed, struct kvm_vcpu)
-VBH_FTRACE_FN(vm_destroy, vbh_vm_destroyed, struct kvm)
-VBH_FTRACE_FN(put, vbh_on_put, struct kvm_vcpu)
-VBH_FTRACE_FN(load, vbh_on_load, struct kvm_vcpu)
-
-static void notrace vbh_ftrace_deliver(unsigned long ip,
-				       unsigned long parent_ip,
-				       struct ftrace_ops *op,
-				       struct ftrace_regs *fregs)
-{
-	vbh_on_deliver((struct kvm *)vb_ftrace_arg(fregs, 0),
-		       (const void *)vb_ftrace_arg(fregs, 1),
-		       (struct kvm_lapic_irq *)vb_ftrace_arg(fregs, 2));
-}
-
 /* By kprobes. */
 #define VBH_KPROBE_FN(name, handler, type)				\
 static int vbh_kprobe_##name(struct kprobe *p, struct pt_regs *regs)	\
@@ -122,59 +80,27 @@ static int vbh_kprobe_deliver(struct kprobe *p, struct pt_regs *regs)
 
 static const struct {
 	const char *symbol;
-	ftrace_func_t ftrace;
 	kprobe_pre_handler_t kprobe;
 } vbh_h[VBH_NR_H] = {
 	[VBH_H_VCPU_DESTROY] = { "kvm_arch_vcpu_destroy",
-				 vbh_ftrace_vcpu_destroy,
 				 vbh_kprobe_vcpu_destroy },
-	[VBH_H_VM_DESTROY] = { "kvm_arch_destroy_vm", vbh_ftrace_vm_destroy,
-			       vbh_kprobe_vm_destroy },
-	[VBH_H_PUT] = { "kvm_arch_vcpu_put", vbh_ftrace_put, vbh_kprobe_put },
-	[VBH_H_LOAD] = { "kvm_arch_vcpu_load", vbh_ftrace_load,
-			 vbh_kprobe_load },
+	[VBH_H_VM_DESTROY] = { "kvm_arch_destroy_vm", vbh_kprobe_vm_destroy },
+	[VBH_H_PUT] = { "kvm_arch_vcpu_put", vbh_kprobe_put },
+	[VBH_H_LOAD] = { "kvm_arch_vcpu_load", vbh_kprobe_load },
 	[VBH_H_DELIVER] = { "kvm_irq_delivery_to_apic_fast",
-			    vbh_ftrace_deliver, vbh_kprobe_deliver },
+			    vbh_kprobe_deliver },
 	[VBH_H_DELIVER_SLOW] = { "__kvm_irq_delivery_to_apic",
-				 vbh_ftrace_deliver, vbh_kprobe_deliver },
+				 vbh_kprobe_deliver },
 };
 
-static struct ftrace_ops vbh_ops[VBH_NR_H];
 static struct kprobe vbh_kp[VBH_NR_H];
 static int vbh_ops_on, vbh_kp_on;	/* how many of them */
-
-static int vbh_ftrace_add(int i)
-{
-	const char *symbol = vb_hooked(vbh_h[i].symbol);
-	int err;
-
-	/*
-	 * ftrace_free_filter() leaves dangling hashes: never use ops again.
-	 * PERMANENT: kernel.ftrace_enabled=0 must not silently freeze the
-	 * states that guests rely on; the sysctl answers -EBUSY while we are
-	 * loaded.
-	 */
-	vbh_ops[i] = (struct ftrace_ops) {
-		.func = vbh_h[i].ftrace,
-		.flags = FTRACE_OPS_FL_PERMANENT,
-	};
-	err = ftrace_set_filter(&vbh_ops[i], (char *)symbol, strlen(symbol), 1);
-	if (err)
-		return err;
-	err = register_ftrace_function(&vbh_ops[i]);
-	if (err)
-		ftrace_free_filter(&vbh_ops[i]);
-	return err;
-}
 
 /* In reverse: lifetime goes last. */
 static void vbh_ftrace_del_all(void)
 {
-	while (vbh_ops_on) {
-		vbh_ops_on--;
-		unregister_ftrace_function(&vbh_ops[vbh_ops_on]);
-		ftrace_free_filter(&vbh_ops[vbh_ops_on]);
-	}
+	while (vbh_ops_on)
+		vbh_ftrace_del(--vbh_ops_on);
 }
 
 /* All hooks up to @nr; on failure those that are on stay. */
@@ -184,7 +110,7 @@ static int vbh_ftrace_add_to(int nr, const char **missing)
 
 	while (vbh_ops_on < nr) {
 		*missing = vbh_h[vbh_ops_on].symbol;
-		err = vbh_ftrace_add(vbh_ops_on);
+		err = vbh_ftrace_add(vbh_ops_on, *missing);
 		if (err)
 			return err;
 		vbh_ops_on++;
@@ -295,8 +221,8 @@ static void vbh_kretprobe_del(void)
 
 static int vbh_run_state_add(void)
 {
-	const char *missing, *how = "ftrace";
-	int err = -ENODEV;
+	const char *missing, *no_ftrace = NULL, *how = "ftrace";
+	int err = -ENODEV, ftrace_err;
 
 	missing = vbh_facts_differ(VBH_F_RUN_STATE);
 	if (missing) {
@@ -310,13 +236,21 @@ static int vbh_run_state_add(void)
 		/* Switched off: kprobes on ftrace would never fire either. */
 		if (err == -EBUSY)
 			missing = "ftrace is switched off (sysctl kernel.ftrace_enabled)";
+		else if (err && !IS_ENABLED(CONFIG_DYNAMIC_FTRACE))
+			missing = "CONFIG_DYNAMIC_FTRACE";
 	}
-	if (vbh_hook == VBH_HOOK_KPROBE ||
-	    (vbh_hook == VBH_HOOK_AUTO && err && err != -EBUSY)) {
-		how = "kprobe";
+	if (vbh_hook == VBH_HOOK_AUTO && err && err != -EBUSY) {
+		no_ftrace = missing;
+		ftrace_err = err;
+	}
+	if (vbh_hook == VBH_HOOK_KPROBE || no_ftrace) {
+		how = no_ftrace ? "kprobe, not ftrace" : "kprobe";
 		err = vbh_kprobes_add_to(VBH_NR_NEEDED, &missing);
 		if (err)
 			vbh_kprobes_del_all();
+		else if (no_ftrace)
+			pr_warn("run_state: not ftrace (%s: error %d)\n",
+				no_ftrace, ftrace_err);
 	}
 	vbh_feature_set(VBH_F_RUN_STATE, err, err ? missing : how);
 	return err;
@@ -407,7 +341,8 @@ static void vbh_deliver_add(void)
 		     "hints of guests, interrupts");
 }
 
-static const char vbh_no_vhost[] = "vhost_net is not loaded";
+static const char * const vbh_no_vhost = IS_ENABLED(CONFIG_VHOST_NET) ?
+	"vhost_net is not loaded" : "this kernel has no vhost_net";
 
 /* vhost_net.ko comes and goes; without it there is nothing to be known. */
 static void vbh_rings_try(void)
@@ -428,8 +363,8 @@ static void vbh_rings_try(void)
 /* Nothing that the log has to warn of. */
 static bool vbh_is_just_absent(int f)
 {
-	return (f == VBH_F_RINGS && vbh_features[f].detail == vbh_no_vhost) ||
-	       (f == VBH_F_REPAY && vbh_features[f].err == -EOPNOTSUPP) ||
+	return (f == VBH_F_RINGS && vbh_features[f].detail == vbh_no_vhost &&
+		IS_ENABLED(CONFIG_VHOST_NET)) ||
 	       f == VBH_F_CHECK;
 }
 

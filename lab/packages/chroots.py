@@ -18,6 +18,14 @@ LEFT = re.compile(r"/(proc|mnt|tmp|run|var/log|var/cache)(/|$)"
                   r"|/etc/udev(/rules\.d)?$|/var/lib/dpkg/"
                   r"|/usr/lib/modules/[^/]+/modules\.[\w.]+$"
                   r"|/var/lib/dkms/mok\.(key|pub)$")
+# A kernel with headers of its own, as those of another one.
+MAKE_COPY = """set -e
+cp -a "$(readlink -f "/lib/modules/$LIKE/build")" "/usr/src/$K"
+cd "/usr/src/$K"
+sed -i "s/\\"$LIKE\\"/\\"$K\\"/" include/generated/utsrelease.h
+mkdir "/lib/modules/$K"
+ln -s "/usr/src/$K" "/lib/modules/$K/build"
+"""
 # Begin and end of a step in the output of all.
 MARK = "@step"
 

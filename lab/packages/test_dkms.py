@@ -3,7 +3,7 @@
 
 import unittest
 
-from chroots import MODULES, VERSION, StoryTest
+from chroots import MAKE_COPY, MODULES, VERSION, StoryTest
 
 # Names of kernels decide about the range.
 TOO_OLD = "6.0.0-1-amd64"
@@ -21,13 +21,6 @@ done"""
 # A kernel by name only: its headers are another one's.
 MAKE_OLD = """mkdir "/lib/modules/$K" &&
 ln -s "$(readlink -f "/lib/modules/$LIKE/build")" "/lib/modules/$K/build"
-"""
-MAKE_COPY = """set -e
-cp -a "$(readlink -f "/lib/modules/$LIKE/build")" "/usr/src/$K"
-cd "/usr/src/$K"
-sed -i "s/\\"$LIKE\\"/\\"$K\\"/" include/generated/utsrelease.h
-mkdir "/lib/modules/$K"
-ln -s "/usr/src/$K" "/lib/modules/$K/build"
 """
 MAKE_NO_KVM = MAKE_COPY + """
 sed -i -E '/CONFIG_KVM_GUEST/b; /CONFIG_(HAVE_)?KVM[=_ ]/d' .config \

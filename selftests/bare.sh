@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# A module built for a kernel without CONFIG_DYNAMIC_FTRACE and CONFIG_VHOST_NET:
+# what it does without is in the log and in debugfs, and the rest works. Needs
+# modules built that way (common/bare.h).
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "$0")/ktap.sh"
+# shellcheck source=selftests/lablib.sh
+. "$KTAP_DIR/lablib.sh"
+use_variant bare
+
+log_says() {	# TEXT
+	dmesg | grep -qF "vbalance_host: $1"
+}
+
+unload vbalance_host
+modprobe -r vhost_net
+! grep -q ^vhost_net /proc/modules
+ok $? "vhost_net is not loaded"
+check "loaded" load vbalance_host
+check "debugfs: kprobes" grep -q "^run_state on (kprobe, not ftrace)$" $HOST/features
+check "the log as well" log_says "run_state: not ftrace (CONFIG_DYNAMIC_FTRACE: error -95)"
+check "debugfs: no rings" grep -q "^rings off (this kernel has no vhost_net: error -2)$" $HOST/features
+check "the log as well" log_says "rings: off (this kernel has no vhost_net: error -2)"
+equal "nothing else is off" "$(host_off)" rings
+embed "guests register" kvm_registration
+check "unloaded" unload vbalance_host
+! load vbalance_host hook=ftrace
+ok $? "hook=ftrace: refused"
+check "hook=ftrace: the log says why" log_says "no hook on KVM: CONFIG_DYNAMIC_FTRACE: error -95"
+modprobe vhost_net
+ktap_end
