@@ -23,10 +23,13 @@ KERNEL = GUEST if IN_GUEST else HOST
 # What the kernel is built with, by its fragments.
 RACES = "kcsan" in kernels.data()["kernels"][KERNEL].get("config", [])
 
-# In process context of the machine under test.
-LOCKS = "insmod /lab/vb_seed.ko mistake=locks && rmmod vb_seed\n"
-LEAK = "insmod /lab/vb_seed.ko mistake=leak && rmmod vb_seed\n"
-FREED = "insmod /lab/vb_seed.ko mistake=freed && rmmod vb_seed\n"
+
+def made(*mistakes):
+    """In process context of the machine under test."""
+    return "".join(f"insmod /lab/vb_seed.ko mistake={m} && rmmod vb_seed\n"
+                   for m in mistakes)
+
+
 # Until it was seen, or for so long that it never will be.
 RACE = """
 insmod /lab/vb_seed.ko mistake=race
@@ -70,16 +73,25 @@ class Detectors(unittest.TestCase):
 
     @unittest.skipUnless(RACES, "only where KCSAN is")
     def test_locks(self):
-        self.assert_reported(self.boot(LOCKS), "possible circular locking")
+        self.assert_reported(self.boot(made("locks")), "possible circular locking")
 
     @unittest.skipIf(RACES, "not where KCSAN is")
     def test_locks_memory_and_leak(self):
         # Lockdep gives up after a report of KASAN's: it is first.
         self.assert_reported(
-            self.boot(LOCKS + FREED + LEAK),
+            self.boot(made("locks", "freed", "leak")),
             "possible circular locking",
             r"KASAN: slab-use-after-free in seed_freed",
             r"kmemleak: [1-9]\d* new suspected")
+
+    @unittest.skipIf(RACES, "not where KCSAN is")
+    def test_rcu_sleep_lifetime_and_arithmetic(self):
+        self.assert_reported(
+            self.boot(made("rcu", "atomic", "timer", "shift")),
+            r"suspicious RCU usage",
+            r"sleeping function called from invalid context",
+            r"ODEBUG: free active .*timer_list hint: seed_tick",
+            r"UBSAN: shift-out-of-bounds in .*vb_seed\.c")
 
     def test_lockdep_that_is_off(self):
         self.assert_reported(

@@ -6,18 +6,27 @@
 #include <linux/debug_locks.h>
 #include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/jiffies.h>
+#include <linux/kernel.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
+#include <linux/timer.h>
 
 static char *mistake = "none";
 module_param(mistake, charp, 0444);
-MODULE_PARM_DESC(mistake, "none, leak, locks, freed, race, or unwatched: lockdep is switched off");
+MODULE_PARM_DESC(mistake, "none, leak, locks, freed, race, rcu, atomic, timer, shift, or unwatched: lockdep is switched off");
 
 static DEFINE_MUTEX(seed_a);
 static DEFINE_MUTEX(seed_b);
+static DEFINE_SPINLOCK(seed_spin);
+static int seed_value;
+static int __rcu *seed_pointer = RCU_INITIALIZER(&seed_value);
+static int seed_width = 40;
 
 static struct task_struct *seed_thread[2];
 static unsigned long seed_counter;
@@ -53,6 +62,47 @@ static noinline int seed_freed(void)
 	kfree(p);
 	/* Of no account what it reads. */
 	return READ_ONCE(p[100]) ? 0 : 0;
+}
+
+/* Nobody changes it; that somebody could is what PROVE_RCU is to see. */
+static noinline int seed_rcu(void)
+{
+	return READ_ONCE(*rcu_dereference(seed_pointer)) ? 0 : 0;
+}
+
+/* It does not sleep, with so much memory; it may. */
+static noinline int seed_atomic(void)
+{
+	void *p;
+
+	spin_lock(&seed_spin);
+	p = kmalloc(200, GFP_KERNEL);
+	spin_unlock(&seed_spin);
+	kfree(p);
+	return p ? 0 : -ENOMEM;
+}
+
+static void seed_tick(struct timer_list *unused)
+{
+}
+
+/* Debug objects, having told, take the timer off its list. */
+static noinline int seed_timer(void)
+{
+	struct timer_list *t = kzalloc(sizeof(*t), GFP_KERNEL);
+
+	if (!t)
+		return -ENOMEM;
+	timer_setup(t, seed_tick, 0);
+	mod_timer(t, jiffies + 3600 * HZ);
+	kfree(t);
+	return 0;
+}
+
+/* Wider than an int. */
+static noinline int seed_shift(void)
+{
+	return 1 << READ_ONCE(seed_width) ? 0 : 0;
 }
 
 static int seed_racer(void *unused)
@@ -95,21 +145,40 @@ static int seed_race(void)
 	return 0;
 }
 
+static int seed_nothing(void)
+{
+	return 0;
+}
+
+static int seed_unwatched(void)
+{
+	debug_locks_off();
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*make)(void);
+} seed_mistakes[] = {
+	{ "none", seed_nothing },
+	{ "leak", seed_leak },
+	{ "locks", seed_locks },
+	{ "freed", seed_freed },
+	{ "race", seed_race },
+	{ "rcu", seed_rcu },
+	{ "atomic", seed_atomic },
+	{ "timer", seed_timer },
+	{ "shift", seed_shift },
+	{ "unwatched", seed_unwatched },
+};
+
 static int __init seed_init(void)
 {
-	if (!strcmp(mistake, "none"))
-		return 0;
-	if (!strcmp(mistake, "leak"))
-		return seed_leak();
-	if (!strcmp(mistake, "locks"))
-		return seed_locks();
-	if (!strcmp(mistake, "freed"))
-		return seed_freed();
-	if (!strcmp(mistake, "race"))
-		return seed_race();
-	if (!strcmp(mistake, "unwatched")) {
-		debug_locks_off();
-		return 0;
+	int n;
+
+	for (n = 0; n < ARRAY_SIZE(seed_mistakes); n++) {
+		if (!strcmp(mistake, seed_mistakes[n].name))
+			return seed_mistakes[n].make();
 	}
 	return -EINVAL;
 }
