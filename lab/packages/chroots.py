@@ -45,6 +45,23 @@ def releases(package_root: root.PackageRoot) -> tuple[str, str]:
     return cloud, other
 
 
+def script(steps: dict[str, str]) -> str:
+    """For a shell; names and commands."""
+    return "".join(f"echo {MARK} {name}\n(\n{command}\n)\n"
+                   f'printf "\\n{MARK} {name} %s\\n" $?\n'
+                   for name, command in steps.items())
+
+
+def results(steps: dict[str, str], text: str) -> dict[str, Step]:
+    """Of a shell that has run them all; @text: what it printed."""
+    found = {name: Step(int(status), output) for name, output, status
+             in re.findall(rf"^{MARK} (\S+)\n(.*?)\n{MARK} \1 (\d+)$", text,
+                           re.M | re.S)}
+    if set(found) != set(steps):
+        raise util.LabError(f"not all steps were run:\n{text[-2000:]}")
+    return found
+
+
 class Story:
     """Steps in one chroot, of which nothing stays but what is put into @work.
 
@@ -65,12 +82,8 @@ class Story:
         self.step(name, "find / -xdev -path /proc -prune -o -print")
 
     def run(self) -> dict[str, Step]:
-        script = []
-        for name, command in self._steps.items():
-            script += [f"echo {MARK} {name}", f"(\n{command}\n)",
-                       f'printf "\\n{MARK} {name} %s\\n" $?']
         path = self._work / "story.sh"
-        path.write_text("exec 2>&1\n" + "\n".join(script) + "\n")
+        path.write_text("exec 2>&1\n" + script(self._steps))
         log = self._work / "story.log"
         log.unlink(missing_ok=True)
         self._root.chroot(["bash", "/mnt/work/story.sh"], log,
@@ -79,13 +92,7 @@ class Story:
         # For who looks why something failed.
         print("".join(f"# {line}\n" for line in text.splitlines()
                       if not line.startswith("/")))
-        found = re.findall(rf"^{MARK} (\S+)\n(.*?)\n{MARK} \1 (\d+)$", text,
-                           re.M | re.S)
-        steps = {name: Step(int(status), output)
-                 for name, output, status in found}
-        if set(steps) != set(self._steps):
-            raise util.LabError(f"not all steps were run:\n{text[-2000:]}")
-        return steps
+        return results(self._steps, text)
 
 
 class StoryTest:

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The package in a Debian that really boots: units, modules-load.d, and
+irqbalance with our policy script in the sandbox of its own unit.
+
+What a chroot installs becomes the initramfs of a KVM guest of the lab. There
+systemd is process 1, and KVM is there too (nested), but no VM.
+"""
+
+import os
+import re
+import shutil
+import unittest
+from pathlib import Path
+
+from chroots import MODULES, StoryTest, results, script
+import booting      # chroots says where it is
+from vblab import deb, root, util
+
+UNITS = "vbalance-guest.service vbalance-host.service"
+POLICY = "/usr/share/doc/vbalance-dkms/examples/irqbalance-policy.sh"
+LOAD = "/usr/share/doc/vbalance-dkms/examples/modules-load.d/vbalance.conf"
+
+SETUP = f"""set -e
+mv "/lib/modules/$OTHER/build" /tmp
+dpkg --path-include='/usr/share/doc/vbalance-dkms/*' -i \\
+	/mnt/work/vbalance-dkms_*.deb
+cp -a /mnt/work/irqbalance/. /
+systemctl enable {UNITS} irqbalance.service
+cp /mnt/work/steps.sh /
+cat > /etc/default/irqbalance <<-END
+	IRQBALANCE_ARGS="--debug -t 1 --policyscript={POLICY}"
+END
+cat > /etc/systemd/system/steps.service <<-END
+	[Unit]
+	After=multi-user.target
+	[Service]
+	ExecStart=/bin/bash /steps.sh
+	TimeoutStopSec=5
+END
+mkdir -p /etc/systemd/system/multi-user.target.wants
+ln -s ../steps.service /etc/systemd/system/multi-user.target.wants
+mkdir -p /dev && rm -rf /dev/*
+mknod -m 600 /dev/console c 5 1
+mknod -m 666 /dev/null c 1 3
+echo vbalance > /etc/hostname
+"""
+# Without what only builds packages and modules.
+IMAGE = r"""set -e
+cp "/boot/vmlinuz-$K" /mnt/work/vmlinuz
+cd / && find . -xdev \( -path './proc/*' -o -path './mnt/*' -o -path './tmp/*' \
+	-o -path './boot/*' -o -path './usr/src/*' -o -path './usr/include' \
+	-o -path './usr/libexec/*' -o -path './usr/lib/gcc' -o -path '*perl*' \
+	-o -path './var/cache/*' -o -path './var/lib/apt/*' \
+	-o -path './var/lib/dkms/*' -o -path "./usr/lib/modules/$OTHER" \
+	-o -path './usr/lib/file' -o -path './usr/share/mime' \
+	-o -path './usr/share/lintian' -o -path './usr/bin/x86_64-linux-gnu-*' \
+	-o -name '*.hwdb' -o -name hwdb.bin -o -name '*.a' \
+	-o -name 'lib*san.so*' \) -prune \
+	-o -print | cpio -o -H newc > /mnt/work/image
+"""
+# In L1: a boot, whose steps write to its disk what they say. The console is
+# quiet: each character of it costs this guest a fraction of a millisecond.
+BOOTS = """. /lab/lib.sh
+boot() {	# NAME [WORD...]
+	name=$1
+	shift
+	progress "boot $name"
+	guest_start 0 -initrd /lab/image -kernel /lab/vmlinuz \\
+		-append "console=ttyS0 $KERNEL_ARGS $APPEND_L2 loglevel=5 \\
+		rdinit=/usr/lib/systemd/systemd systemd.unit=multi-user.target \\
+		systemd.show_status=no systemd.log_level=warning \\
+		systemd.mask=getty.target $*"
+	while guest_running 0; do sleep 1; done
+	tr -d '\\0' < $LAB_RUN/blk-0-0.img > "$LAB_OUT/$name"
+	rm $LAB_RUN/blk-0-0.img
+	guest_stop 0
+}
+boot on
+boot off vbalance=off
+"""
+ACTIVE = f"systemctl is-active {UNITS}"
+LOADED = "sed -n 's/^\\(vbalance_[a-z]*\\) .*/\\1/p' /proc/modules | sort"
+AWAIT = "timeout 300 sh -c 'until {}; do sleep 1; done'"
+# Lines of debugfs like "27 virtio0-input.0 ...", and what irqbalance says.
+IRQS = "/sys/kernel/debug/vbalance/guest/irqs"
+ON = {
+    "running": "systemctl is-system-running --wait",
+    # It comes with /dev/kvm, which comes when udev finds the CPU's features.
+    "await": AWAIT.format("systemctl is-active -q vbalance-host"),
+    "active": ACTIVE,
+    "modules": LOADED,
+    "features": "cat /sys/kernel/debug/vbalance/*/features",
+    "irqs": f"cat {IRQS}",
+    "irqbalance": AWAIT.format("journalctl -u irqbalance | grep -q -e ---")
+                  + " && systemctl is-active irqbalance",
+    "order": "systemctl show -P After irqbalance",
+    "irqbalance-said": "journalctl -o cat -u irqbalance",
+    "restart": f"systemctl restart {UNITS} && {ACTIVE}",
+    "restarted": LOADED,
+    "loads": "dmesg | grep -c 'vbalance_[a-z]*: version'",
+    "stop": f"systemctl stop {UNITS}; {LOADED}; {ACTIVE}",
+    # Of modules that are not there any more.
+    "gone": f"systemctl start {UNITS} && rmmod vbalance_guest vbalance_host && "
+            f"systemctl stop {UNITS} && ! systemctl --failed | grep vbalance",
+    "start": f"systemctl start {UNITS} && {ACTIVE}",
+    "failed": "systemctl --failed --plain --no-legend",
+}
+OFF = {
+    "running": "systemctl is-system-running --wait",
+    "active": ACTIVE,
+    "start": f"systemctl start {UNITS}; {ACTIVE}",
+    "why": "systemctl show -p ConditionResult " + UNITS,
+    "modules": LOADED,
+    "load": f"cp {LOAD} /etc/modules-load.d/ && "
+            "systemctl restart systemd-modules-load && " + LOADED,
+    "failed": "systemctl --failed --plain --no-legend",
+}
+BOOTED = {"on": ON, "off": OFF}
+STEPS = f"""exec > /run/steps.out 2>&1
+if grep -qw vbalance=off /proc/cmdline; then
+{script(OFF)}
+else
+{script(ON)}
+fi
+{AWAIT.format("[ -b /dev/vda ]")}
+dd if=/run/steps.out of=/dev/vda bs=64k conv=fsync
+systemctl poweroff --force --force
+"""
+
+
+def put_irqbalance(target: Path) -> None:
+    """Debian's, of the root that the lab's machines are made of."""
+    tools = root.ensure("trixie")
+    listed = (tools.path / "var/lib/dpkg/info/irqbalance.list").read_text()
+    files = [p.lstrip("/") for p in listed.split()]
+    for rel in files + tools.libraries("usr/sbin/irqbalance"):
+        # The loader's folder is a link in every Debian.
+        if (tools.path / rel).is_file() and not rel.startswith("lib64/"):
+            copy = target / rel
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(tools.path / rel, copy)
+
+
+@unittest.skipUnless(os.environ.get("LAB_WHOLE"),
+                     "takes a boot: make test-long")
+class Systemd(StoryTest, unittest.TestCase):
+    ROOT = "packaging"
+
+    @classmethod
+    def tell(cls, story):
+        deb.build(cls.work)
+        put_irqbalance(cls.work / "irqbalance")
+        (cls.work / "steps.sh").write_text(STEPS)
+        story.step("setup", SETUP, OTHER=cls.other)
+        story.step("image", IMAGE, K=cls.kernel, OTHER=cls.other)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for name in ("setup", "image"):
+            if cls.steps[name].status:
+                raise util.LabError(f"{name}:\n{cls.steps[name].output}")
+        run = booting.Run("--guests", "1", "--no-start-guests", "--host-mod",
+                          "--vcpus", "2", "--guest-mem", "1536",
+                          "--pin", "none", "--blk", "1", "--blk-size", "1",
+                          "--add-l1", f"{cls.work}/image",
+                          "--add-l1", f"{cls.work}/vmlinuz",
+                          "--timeout", "900", l1=BOOTS)
+        cls.addClassCleanup(run.remove)
+        cls.status = run.wait()
+        cls.said = run.stderr
+        for name, steps in BOOTED.items():
+            text = run.read(name)
+            print("".join(f"# {line}\n" for line in text.splitlines()))
+            cls.steps |= {f"{name} {step}": result for step, result
+                          in results(steps, text).items()}
+
+    def test_boot_and_kernel_logs(self):
+        self.assertEqual(self.status, 0, self.said)
+        for name in BOOTED:
+            self.assertEqual(self.steps[f"{name} running"].output.split(),
+                             ["running"], self.steps[f"{name} failed"].output)
+
+    def test_units(self):
+        self.output("on await")
+        self.assertEqual(self.output("on active").split(), ["active"] * 2)
+        self.assertEqual(self.output("on modules").split(), list(MODULES))
+        features = self.output("on features")
+        # The host below has the module as well: the guest registers there.
+        self.assertIn("page on", features)
+        self.assertIn("run_state on", features)
+
+    def test_restart_and_stop(self):
+        self.assertEqual(self.output("on restart").split(), ["active"] * 2)
+        self.assertEqual(self.output("on restarted").split(), list(MODULES))
+        self.assertEqual(self.output("on loads").split(), ["4"])
+        # No module, no active unit.
+        self.assertEqual(self.steps["on stop"].output.split(),
+                         ["inactive"] * 2)
+        self.output("on gone")
+        self.assertEqual(self.output("on start").split(), ["active"] * 2)
+
+    def test_command_line_keeps_them_off(self):
+        for step in ("active", "start"):
+            self.assertEqual(self.steps[f"off {step}"].output.split(),
+                             ["inactive"] * 2)
+        self.assertEqual(self.output("off why").split(),
+                         ["ConditionResult=no"] * 2)
+        self.assertEqual(self.output("off modules").split(), [])
+
+    def test_modules_load(self):
+        self.assertEqual(self.output("off load").split(), ["vbalance_guest"])
+
+    def test_irqbalance_leaves_ours_alone(self):
+        self.assertEqual(self.output("on irqbalance").split(), ["active"])
+        # It asks once: what it does not know by then it balances.
+        self.assertIn("vbalance-guest.service", self.output("on order"))
+        free = re.findall(r"^(\d+) \S+ \S+ \S+ (?:free|restricted)\b",
+                          self.output("on irqs"), re.M)
+        self.assertTrue(free)
+        said = self.output("on irqbalance-said")
+        for irq in free:
+            self.assertRegex(said, rf"(?m)^IRQ {irq} was BANNED")
+
+
+if __name__ == "__main__":
+    unittest.main()
