@@ -23,6 +23,9 @@ check "the log as well" log_says "run_state: not ftrace (CONFIG_DYNAMIC_FTRACE: 
 check "debugfs: no rings" grep -q "^rings off (this kernel has no vhost_net: error -2)$" $HOST/features
 check "the log as well" log_says "rings: off (this kernel has no vhost_net: error -2)"
 equal "nothing else is off" "$(host_off)" rings
+! grep -q "^boost_repay off" $HOST/features ||
+	log_says "boost_repay: off (not with this kernel's scheduler: error -95)"
+ok $? "nor boost_repay, or the log says so"
 embed "guests register" kvm_registration
 check "unloaded" unload vbalance_host
 ! load vbalance_host hook=ftrace
