@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# A module built for a kernel without CONFIG_DYNAMIC_FTRACE and CONFIG_VHOST_NET:
-# what it does without is in the log and in debugfs, and the rest works. Needs
-# modules built that way (common/bare.h).
+# Modules built for a kernel without CONFIG_DYNAMIC_FTRACE, CONFIG_VHOST_NET and
+# CONFIG_KVM_GUEST: what they do without is in the log and in debugfs, and the
+# rest works. Needs modules built that way (common/bare.h).
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
 # shellcheck source=selftests/lablib.sh
 . "$KTAP_DIR/lablib.sh"
 use_variant bare
 
-log_says() {	# TEXT
-	dmesg | grep -qF "vbalance_host: $1"
+log_says() {	# TEXT [MODULE]
+	dmesg | grep -qF "${2:-vbalance_host}: $1"
 }
 
 unload vbalance_host
@@ -32,4 +32,8 @@ check "unloaded" unload vbalance_host
 ok $? "hook=ftrace: refused"
 check "hook=ftrace: the log says why" log_says "no hook on KVM: CONFIG_DYNAMIC_FTRACE: error -95"
 modprobe vhost_net
+! load vbalance_guest
+ok $? "the guest module: refused"
+check "the guest module: the log says why" \
+	log_says "this kernel has no CONFIG_KVM_GUEST" vbalance_guest
 ktap_end
