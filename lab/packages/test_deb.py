@@ -21,12 +21,15 @@ INSTALLED = 'ls -1 "/lib/modules/$K/updates/dkms"'
 # So that only one kernel's modules are built.
 HIDE = 'mv "/lib/modules/$K/build" /tmp'
 SHOW = 'mv /tmp/build "/lib/modules/$K"'
+WHOLE = os.environ.get("LAB_WHOLE")
 # The modules, uncompressed; DKMS's certificate, and another one of that name.
-EXPORT = """set -e
-cd /mnt/work
+MODULES_OF = """set -e
+mkdir /mnt/work/$K && cd /mnt/work/$K
 for f in /lib/modules/$K/updates/dkms/vbalance_*; do
 	cp "$f" . && case $f in *.xz) xz -d "${f##*/}" ;; esac
 done
+"""
+EXPORT = MODULES_OF + """cd ..
 openssl x509 -inform DER -in /var/lib/dkms/mok.pub -out mok.pem
 openssl req -new -x509 -nodes -subj "/CN=DKMS module signing key" \
 	-newkey rsa:2048 -keyout other.key -out other.pem 2>/dev/null
@@ -108,6 +111,13 @@ class Package(StoryTest):
         story.step("install", INSTALL)
         story.step("installed", INSTALLED, K=cls.kernel)
         story.step("export", EXPORT, K=cls.kernel)
+        if WHOLE:
+            other = {"K": cls.other}
+            story.step("show-other", SHOW, **other)
+            story.step("other", "dkms install vbalance/" + VERSION + " -k $K",
+                       **other)
+            story.step("export-other", MODULES_OF, **other)
+            story.step("hide-other", HIDE, **other)
         story.step("make", "make -C /mnt/repo dkms-uninstall")
         story.step("enabled", f"systemctl is-enabled {' '.join(UNITS)}")
         story.step("enable", f"systemctl enable {' '.join(UNITS)} && "
@@ -185,7 +195,7 @@ class Package(StoryTest):
         expected = {}
         for module in MODULES:
             signed, message = split_module(
-                (self.work / f"{module}.ko").read_bytes())
+                (self.work / self.kernel / f"{module}.ko").read_bytes())
             other = bytearray(signed)
             other[len(other) // 2] ^= 1
             for name, data in (("as-signed", signed), ("changed", other)):
@@ -198,21 +208,15 @@ class Package(StoryTest):
         self.assertEqual({name: step.status == 0
                           for name, step in verify.run().items()}, expected)
 
-    @unittest.skipUnless(os.environ.get("LAB_WHOLE"),
-                         "takes a boot: make test-long")
-    def test_modules_work(self):
-        self.output("export")
-        release = kernels.get(self.KERNEL).release
-        if release != self.kernel:
-            self.skipTest(f"the lab has {release}, the headers here are "
-                          f"{self.kernel}'s")
-        folder = self.work / "dkms"
-        folder.mkdir()
-        for module in MODULES:
-            shutil.copy(self.work / f"{module}.ko", folder)
-        run = booting.Run("--host-kernel", self.KERNEL,
-                          "--guest-kernel", self.KERNEL, "--blk", "1",
-                          "--add", str(folder), "--timeout", "520",
+    def assert_modules_work(self, kernel, release):
+        """@kernel: of the lab; @release: for which they were built here."""
+        found = kernels.get(kernel).release
+        if found != release:
+            self.skipTest(f"the lab has {found}, the headers here are "
+                          f"{release}'s")
+        run = booting.Run("--host-kernel", kernel, "--guest-kernel", kernel,
+                          "--blk", "1", "--timeout", "520",
+                          "--add", f"{self.work / release}:dkms",
                           # smoke.sh takes some away.
                           "--allow-log", r"pending bits, \d+ were taken",
                           l1=SMOKE)
@@ -222,6 +226,17 @@ class Package(StoryTest):
         self.assertIn("interrupts are redirected", said)
         self.assertNotIn("not ok", said)
 
+    @unittest.skipUnless(WHOLE, "takes a boot: make test-long")
+    def test_modules_work(self):
+        self.output("export")
+        self.assert_modules_work(self.KERNEL, self.kernel)
+
+    @unittest.skipUnless(WHOLE, "takes a boot: make test-long")
+    def test_modules_of_the_ordinary_flavour_work(self):
+        self.output("other")
+        self.output("export-other")
+        self.assert_modules_work(self.OTHER, self.other)
+
     def test_purge(self):
         self.output("purge")
         self.assert_same_files("before", "after")
@@ -230,11 +245,13 @@ class Package(StoryTest):
 class Trixie(Package, unittest.TestCase):
     ROOT = "packaging"
     KERNEL = "6.12"
+    OTHER = "newest-full"
 
 
 class Bookworm(Package, unittest.TestCase):
     ROOT = "packaging-bookworm"
     KERNEL = "6.1"
+    OTHER = "6.1-full"
 
 
 if __name__ == "__main__":
