@@ -5,6 +5,7 @@
 
 #include <linux/math64.h>
 #include <linux/sched.h>
+#include <linux/string.h>
 
 /* The slice that it asked for (sched_attr.sched_runtime); 0: the default. */
 static inline u64 vb_task_slice(const struct task_struct *p)
@@ -23,6 +24,48 @@ static inline bool vb_task_is_throttled(const struct task_struct *p)
 	return p->throttled;
 #else
 	return false;
+#endif
+}
+
+/*
+ * How much of a CPU it is taken to use at least and at most, as was asked
+ * (SCHED_FLAG_UTIL_CLAMP).
+ */
+struct vb_task_clamps {
+#ifdef CONFIG_UCLAMP_TASK
+	struct uclamp_se req[UCLAMP_CNT];
+#endif
+};
+
+static inline struct vb_task_clamps vb_task_clamps(const struct task_struct *p)
+{
+	struct vb_task_clamps c = { };
+
+#ifdef CONFIG_UCLAMP_TASK
+	memcpy(c.req, p->uclamp_req, sizeof(c.req));
+#endif
+	return c;
+}
+
+/**
+ * vb_task_unclamp() - undo what another class has done to a thread's clamps
+ * @p: thread; the caller holds pi_lock
+ * @was: what they were before it got that class
+ *
+ * A real-time thread has another lower clamp than others unless somebody has
+ * set one. With the class that goes too, but not in a change that sets a clamp
+ * itself (kernel/sched: uclamp_reset()). Counts when it is queued next.
+ */
+static inline void vb_task_unclamp(struct task_struct *p,
+				   const struct vb_task_clamps *was)
+{
+#ifdef CONFIG_UCLAMP_TASK
+	int i;
+
+	for (i = 0; i < UCLAMP_CNT; i++)
+		if (!p->uclamp_req[i].user_defined &&
+		    !was->req[i].user_defined)
+			p->uclamp_req[i] = was->req[i];
 #endif
 }
 
@@ -94,8 +137,14 @@ static inline u64 vb_task_charge(struct task_struct *p, u64 ns)
 #else
 #define VB_THROTTLED_FACTS(group)
 #endif
+#ifdef CONFIG_UCLAMP_TASK
+#define VB_CLAMPS_FACTS(group)	VB_MEMBER(group, task_struct, uclamp_req),
+#else
+#define VB_CLAMPS_FACTS(group)
+#endif
 #define VB_SCHED_TASK_FACTS(group)	\
 	VB_CUSTOM_SLICE_FACTS(group) VB_THROTTLED_FACTS(group) \
+	VB_CLAMPS_FACTS(group) \
 	VB_MEMBER(group, task_struct, pi_lock),
 
 #endif /* _VB_COMPAT_SCHED_TASK_H */

@@ -26,6 +26,7 @@
 #include <uapi/linux/sched/types.h>
 
 #include <vbalance/abi.h>
+#include "../compat/sched_task.h"
 #include "../core/area.h"
 #include "../core/boost.h"
 #include "../core/redirect.h"
@@ -82,6 +83,7 @@ struct vbh_lift {
 	bool reset_on_fork;
 	u64 slice, slack, slack_lifted;	/* ns */
 	unsigned int rt_timeout;	/* ticks */
+	struct vb_task_clamps clamps;
 	/* What others asked for meanwhile. */
 	unsigned int calls;		/* not returned yet */
 	bool has_attr, has_nice;

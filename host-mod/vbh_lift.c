@@ -134,6 +134,11 @@ static int vbh_setscheduler_entry(struct kretprobe_instance *ri,
 	return vbh_change_begin(c, false);
 }
 
+static bool vbh_may_all(void)
+{
+	return ns_capable_noaudit(&init_user_ns, CAP_SYS_NICE);
+}
+
 /*
  * Would the answer be another one, were the thread what it was? Without a
  * policy (clamps, parameters alone) the thread's own counts.
@@ -145,12 +150,44 @@ static bool vbh_answer_is_wrong(const struct vbh_change_call *c, int ret)
 	if (!c->lifted || !c->user)
 		return false;
 	/* With KEEP_PARAMS it has taken our priority for the thread's own. */
-	if (policy < 0 || (ret == -EINVAL && c->attr.sched_flags &
-					     SCHED_FLAG_KEEP_PARAMS))
+	if (policy < 0 || (c->attr.sched_flags & SCHED_FLAG_KEEP_PARAMS))
+		return true;
+	/* A real-time thread's lower clamp may be above the upper one asked for. */
+	if (ret == -EINVAL && (c->attr.sched_flags & SCHED_FLAG_UTIL_CLAMP))
 		return true;
 	return (ret == -EPERM || (!ret && (policy == SCHED_FIFO ||
 					   policy == SCHED_RR))) &&
-		!ns_capable_noaudit(&init_user_ns, CAP_SYS_NICE);
+		!vbh_may_all();
+}
+
+/* Who has been told to ask again below, under vbh_lift_lock. */
+static const struct task_struct *vbh_asked_again[8];
+
+/*
+ * What is to be kept of a thread sched_setattr() reads before our probe: our
+ * priority perhaps, of a boost that has ended since. Or it is the caller's own,
+ * who is therefore told but once.
+ */
+static bool vbh_is_to_ask_again(const struct vbh_change_call *c)
+{
+	bool again = !c->lifted && c->attr.sched_priority == VBH_LIFT_PRIO;
+	static unsigned int next;
+	unsigned long flags;
+	int n;
+
+	if (!c->user || !(c->attr.sched_flags & SCHED_FLAG_KEEP_PARAMS))
+		return false;
+	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
+	for (n = 0; n < ARRAY_SIZE(vbh_asked_again); n++) {
+		if (vbh_asked_again[n] != current)
+			continue;
+		vbh_asked_again[n] = NULL;
+		again = false;
+	}
+	if (again)
+		vbh_asked_again[next++ % ARRAY_SIZE(vbh_asked_again)] = current;
+	raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
+	return again;
 }
 
 /* Or with a deadline: rt_task() does not say so from Linux 6.12 on. */
@@ -174,15 +211,16 @@ static int vbh_setscheduler_return(struct kretprobe_instance *ri,
 {
 	struct vbh_change_call *c = (struct vbh_change_call *)ri->data;
 	int ret = regs_return_value(regs);
+	bool wrong = vbh_answer_is_wrong(c, ret);
 
-	if (vbh_answer_is_wrong(c, ret)) {
+	if (vbh_is_to_ask_again(c) || wrong) {
 		c->refused = !ret;
 		if (vbh_may_restart(c)) {
 			set_tsk_thread_flag(current, TIF_SIGPENDING);
 			ret = -ERESTARTNOINTR;
-		} else if (!ret && (int)c->attr.sched_policy >= 0 &&
+		} else if (wrong && !ret && (int)c->attr.sched_policy >= 0 &&
 			   c->attr.sched_priority >
-			   task_rlimit(c->p, RLIMIT_RTPRIO)) {
+			   task_rlimit(c->p, RLIMIT_RTPRIO) && !vbh_may_all()) {
 			ret = -EPERM;
 		}
 		regs_set_return_value(regs, ret);
@@ -326,6 +364,7 @@ int vbh_lift(struct vbh_lift *l, struct task_struct *p)
 	l->slice = vb_task_slice(p);
 	l->slack = p->timer_slack_ns;
 	l->rt_timeout = p->rt.timeout;
+	l->clamps = vb_task_clamps(p);
 	err = !vbh_lift_may(p) ? -EPERM :
 	      vb_fault("lift") ?: sched_setattr_nocheck(p, &attr);
 	if (err)
@@ -334,12 +373,16 @@ int vbh_lift(struct vbh_lift *l, struct task_struct *p)
 	return err;
 }
 
+static bool vbh_looks_lifted(const struct task_struct *p)
+{
+	return READ_ONCE(p->policy) == SCHED_FIFO &&
+	       READ_ONCE(p->rt_priority) == VBH_LIFT_PRIO;
+}
+
 /* Has nobody else changed it since, as far as can be seen? */
 static bool vbh_lift_is_ours(const struct task_struct *p)
 {
-	return READ_ONCE(p->policy) == SCHED_FIFO &&
-	       READ_ONCE(p->rt_priority) == VBH_LIFT_PRIO &&
-	       p->sched_reset_on_fork;
+	return vbh_looks_lifted(p) && p->sched_reset_on_fork;
 }
 
 /* Return: it is what it was. */
@@ -431,16 +474,33 @@ void vbh_unlift(struct vbh_lift *l, u64 repay)
 /*
  * The scheduler asks what a caller may do before it takes its lock: who was
  * allowed to because the thread was lifted may have made it real-time after it
- * was put back, and would then be allowed to because it is.
+ * was put back, and would then be allowed to because it is. Who keeps its
+ * parameters, also ours, changes but the flag by which it is known again.
  * Return: it was put back again.
  */
 static bool vbh_lift_take_back(struct vbh_lift *l)
 {
-	if (!vbh_lift_is_ours(l->task))
+	const struct task_struct *p = l->task;
+
+	if (!vbh_looks_lifted(p) &&
+	    (READ_ONCE(p->policy) != l->policy ||
+	     p->sched_reset_on_fork == l->reset_on_fork))
 		return false;
 	l->left_normal |= !vbh_lift_put_back(l);
 	vbh_lift_tidy(l);
 	return true;
+}
+
+static void vbh_lift_repeat(struct vbh_lift *l, const struct sched_attr *attr)
+{
+	unsigned long flags;
+
+	if (attr->sched_flags & SCHED_FLAG_UTIL_CLAMP) {
+		raw_spin_lock_irqsave(&l->task->pi_lock, flags);
+		vb_task_unclamp(l->task, &l->clamps);
+		raw_spin_unlock_irqrestore(&l->task->pi_lock, flags);
+	}
+	sched_setattr_nocheck(l->task, attr);
 }
 
 /**
@@ -479,7 +539,7 @@ bool vbh_lift_settle(struct vbh_lift *l)
 		if (refused && vbh_lift_take_back(l))
 			has_attr |= l->had_attr;
 		if (has_attr)
-			sched_setattr_nocheck(l->task, &attr);
+			vbh_lift_repeat(l, &attr);
 		if (has_nice)
 			set_user_nice(l->task, nice);
 		l->had_attr |= has_attr;

@@ -132,6 +132,29 @@ static inline void defaults(void)
 	set_parameter("holder_us", "3000");
 }
 
+/*
+ * The scheduler's, of threads that have none of their own, ns. Return: what it
+ * was; -1: this kernel has none.
+ */
+#define BASE_SLICE	"/sys/kernel/debug/sched/base_slice_ns"
+
+static inline long base_slice(long ns)
+{
+	FILE *f = fopen(BASE_SLICE, "r");
+	long was = -1;
+
+	if (!f)
+		return -1;
+	if (fscanf(f, "%ld", &was) != 1)
+		vm_must(-1, BASE_SLICE);
+	fclose(f);
+	/* It cannot be sought in: opened anew. */
+	f = fopen(BASE_SLICE, "w");
+	if (!f || fprintf(f, "%ld", ns) < 0 || fclose(f))
+		vm_must(-1, BASE_SLICE);
+	return was;
+}
+
 /* ---- the VM ---- */
 
 static inline void vm_set_up(void)
@@ -271,6 +294,49 @@ static inline void hog_start(enum hog kind)
 	AWAIT(hog.tid);
 }
 
+/* ---- the worker of the boosts ---- */
+
+/* 0: there is none. */
+static inline pid_t worker(void)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	pid_t found = 0;
+
+	while (d && !found && (e = readdir(d))) {
+		char path[512], name[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%s/comm", e->d_name);
+		f = atoi(e->d_name) ? fopen(path, "r") : NULL;
+		if (!f)
+			continue;
+		if (fscanf(f, "%31s", name) == 1 && !strcmp(name, "vbalance_boost"))
+			found = atoi(e->d_name);
+		fclose(f);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* On that CPU alone; @was: where it was. Return: its id, or 0. */
+static inline pid_t worker_pin(int cpu, cpu_set_t *was)
+{
+	pid_t pid = worker();
+	cpu_set_t one;
+
+	if (!pid)
+		return 0;
+	vm_must(sched_getaffinity(pid, sizeof(*was), was),
+		"sched_getaffinity");
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	vm_must(sched_setaffinity(pid, sizeof(one), &one),
+		"sched_setaffinity");
+	return pid;
+}
+
 /* ---- what a thread is ---- */
 
 /* <sched.h> has it or not, and <linux/sched/types.h> does not go with it. */
@@ -283,7 +349,11 @@ struct attr {
 	__u32	util_min, util_max;
 };
 
-#define ATTR_RESET_ON_FORK	1
+#define ATTR_RESET_ON_FORK	0x01
+#define ATTR_KEEP_POLICY	0x08
+#define ATTR_KEEP_PARAMS	0x10
+#define ATTR_CLAMP_MIN		0x20
+#define ATTR_CLAMP_MAX		0x40
 
 struct attributes {
 	struct attr a;
@@ -321,7 +391,7 @@ static inline struct attributes attributes_of(pid_t tid)
 static inline int set_attr(pid_t tid, struct attr a)
 {
 	a.size = sizeof(a);
-	/* Clamps are not ours to set: without their flags they are ignored. */
+	/* Clamps without their flags are ignored. */
 	return syscall(SYS_sched_setattr, tid, &a, 0);
 }
 

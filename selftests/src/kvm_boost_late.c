@@ -19,33 +19,8 @@
 #define SHORT_US	"4000"
 #define SHORT_NS	4000000L
 #define BOOST_NS	20000000L
-#define WORKER		"vbalance_boost"
 
 static pid_t tid;
-
-/* 0: there is none. */
-static pid_t worker(void)
-{
-	DIR *d = opendir("/proc");
-	struct dirent *e;
-	pid_t found = 0;
-
-	while (d && !found && (e = readdir(d))) {
-		char path[512], name[32] = "";
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/%s/comm", e->d_name);
-		f = atoi(e->d_name) ? fopen(path, "r") : NULL;
-		if (!f)
-			continue;
-		if (fscanf(f, "%31s", name) == 1 && !strcmp(name, WORKER))
-			found = atoi(e->d_name);
-		fclose(f);
-	}
-	if (d)
-		closedir(d);
-	return found;
-}
 
 /* Above the worker, on the only CPU that it may use. */
 static void keep_off(int on)
@@ -359,7 +334,7 @@ static void unload(void)
 int main(int argc, char **argv)
 {
 	int unloads = argc > 1 && !strcmp(argv[1], "unload");
-	cpu_set_t was, one;
+	cpu_set_t was;
 	pid_t boosts;
 
 	if (!set_up())
@@ -368,16 +343,10 @@ int main(int argc, char **argv)
 	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
 	guest[0].critical = VB_CRITICAL_SAID;
 	tid = start(0);
-	boosts = worker();
+	boosts = worker_pin(here, &was);
 	report(boosts, "the worker is there");
 	if (!boosts)
 		return end();
-	vm_must(sched_getaffinity(boosts, sizeof(was), &was),
-		"sched_getaffinity");
-	CPU_ZERO(&one);
-	CPU_SET(here, &one);
-	vm_must(sched_setaffinity(boosts, sizeof(one), &one),
-		"sched_setaffinity");
 	generous(BOOST_US);
 	hog_start(HOG_FAIR);
 	if (unloads) {
