@@ -26,6 +26,8 @@ MODULE_SOURCES = re.search(r"^MODULE_SOURCES := (.*)",
 MODULES = ["host-mod/vbalance_host.ko", "guest-mod/vbalance_guest.ko"]
 # One C file here is one program.
 PROGRAM_FOLDERS = ["lab/src", "bench/src", "selftests/src"]
+# One folder here is one module that is no product.
+TEST_MODULES = paths.REPO / "selftests/modules"
 CFLAGS = ["-O2", "-Wall", "-Wextra", "-static", "-pthread"]
 KEEP_BUILDS = 40
 # Nor is what another checkout has built just now thrown away: it is about to
@@ -103,6 +105,13 @@ def add_variants(o: argparse.Namespace) -> None:
                             variant=name)
             added += [(path, f"/lab/{name}/{file}")
                       for file, path in built.items()]
+
+
+def add_test_modules(o: argparse.Namespace) -> None:
+    """What --test-module asks for, as further files of L1 (--add-l1)."""
+    for name in o.test_module:
+        built = outside(kernels.get(o.host_kernel), TEST_MODULES / name)
+        o.add_l1.append((built, f"/lab/{name}.ko"))
 
 
 def copy_sources(repo: Path, files: Iterable[Path], tree: Path) -> None:

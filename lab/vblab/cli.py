@@ -14,11 +14,13 @@ from .util import Interrupted, LabError
 
 def _run(o: argparse.Namespace) -> int:
     build.add_variants(o)
+    build.add_test_modules(o)
     return session.run(o)
 
 
 def _shell(o: argparse.Namespace) -> int:
     build.add_variants(o)
+    build.add_test_modules(o)
     return session.shell(o)
 
 

@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from . import kernels, toolsroot
+from . import build, kernels, toolsroot
 from .util import LabError
 
 # Addresses are 10.9.(guest * 8 + device).x, each guest has a console port.
@@ -140,6 +140,11 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                    choices=list(kernels.data()["variants"]),
                    help="also our modules as kernels.json says under this "
                         "name, in /lab/NAME")
+    g.add_argument("--test-module", action="append", default=[],
+                   choices=sorted(f.name for f in
+                                  build.TEST_MODULES.iterdir()),
+                   help="also this module of selftests/modules in L1, "
+                        "in /lab")
     g.add_argument("--coverage", action="store_true",
                    help="modules of ours that count which of their lines "
                         "run; the counters come back in gcov/ (kernels with "
