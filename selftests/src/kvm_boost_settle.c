@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Somebody changes a thread while it is boosted: may he, the scheduler asks,
+ * and does it only after the boost (vb_delay, in modules/, sees to that). The
+ * answer, and what becomes of the thread, are those that it would have been
+ * without a boost. Prints KTAP. Needs /dev/kvm, vbalance_host, vb_delay, root
+ * and two CPUs.
+ */
+#define _GNU_SOURCE
+#include "boostchange.h"
+
+#define DELAY		"/sys/module/vb_delay/parameters/"
+#define OUTLIVED	10
+#define TRIES		300
+
+static long outlived(void)
+{
+	FILE *f = fopen(DELAY "outlived", "r");
+	long n;
+
+	if (!f || fscanf(f, "%ld", &n) != 1)
+		vm_must(-1, DELAY "outlived");
+	fclose(f);
+	return n;
+}
+
+static void hold_up(pid_t caller)
+{
+	FILE *f = fopen(DELAY "caller", "w");
+
+	if (!f || fprintf(f, "%d", caller) < 0 || fclose(f))
+		vm_must(-1, DELAY "caller");
+}
+
+static const struct change changes[] = {
+	{ "SCHED_FIFO 1, reset on fork", ATTR,
+	  { .policy = SCHED_FIFO, .priority = 1,
+	    .flags = ATTR_RESET_ON_FORK } },
+	{ "SCHED_FIFO 1", ATTR, { .policy = SCHED_FIFO, .priority = 1 } },
+	{ "SCHED_BATCH, nice 6", ATTR, { .policy = SCHED_BATCH, .nice = 6 } },
+	{ "nice 3, reset on fork", ATTR,
+	  { .nice = 3, .flags = ATTR_RESET_ON_FORK } },
+	{ "sched_setparam", PARAM, { } },
+	{ "the policy is kept, priority 1", ATTR,
+	  { .priority = 1, .flags = ATTR_KEEP_POLICY } },
+	{ "parameters are kept, SCHED_FIFO 1, reset on fork", ATTR,
+	  { .policy = SCHED_FIFO, .priority = 1,
+	    .flags = ATTR_KEEP_PARAMS | ATTR_RESET_ON_FORK } },
+	{ "all is kept", ATTR,
+	  { .flags = ATTR_KEEP_POLICY | ATTR_KEEP_PARAMS } },
+};
+
+static void late(const struct change *c, int (*by)(const struct change *),
+		 const char *who)
+{
+	int (*apply_to)(pid_t who, const struct change *c) =
+		by == by_unprivileged ? apply_unprivileged : apply;
+	int i, good = 1, err = 0, want_err = 0;
+	struct attributes want;
+	char text[128];
+	long n = outlived();
+
+	/* Some are refused before they come so far, or nearly all. */
+	for (i = 0; i < TRIES && good; i++) {
+		if (i >= OUTLIVED &&
+		    (outlived() == n || outlived() >= n + OUTLIVED))
+			break;
+		both(was);
+		want_err = apply_to(model, c);
+		want = attributes_of(model);
+		want.slack = -1;
+		guest[0].critical = CRITICAL;
+		good = CATCH(is_fifo());
+		hold_up(gettid());
+		err = by(c);
+		hold_up(0);
+		guest[0].critical = VB_CRITICAL_SAID;
+		good = good && err == want_err && becomes(tid, &want);
+	}
+	if (!good)
+		printf("# round %d, error %d, expected %d\n", i, err, want_err);
+	printf("# %s, %s: %d rounds, %ld times after a boost\n", c->name, who,
+	       i, outlived() - n);
+	snprintf(text, sizeof(text), "%s, %s, after the boost: holds", c->name,
+		 who);
+	report(good, text);
+	both(was);
+}
+
+int main(void)
+{
+	cpu_set_t anywhere;
+	pid_t boosts;
+	size_t i;
+	long n;
+
+	if (access(DELAY "outlived", R_OK)) {
+		printf("1..0 # SKIP vb_delay is not loaded\n");
+		return 4;
+	}
+	if (!changes_set_up())
+		return 4;
+	/* Who is held up keeps his CPU from everybody. */
+	boosts = worker_pin(there, &anywhere);
+	report(boosts, "the worker is there");
+	generous("3000");
+	hog_start(HOG_FAIR);
+	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		late(&changes[i], by_thread, "by another thread");
+		n = outlived();
+		late(&changes[i], by_unprivileged, "unprivileged");
+		if (!i)
+			report(outlived() >= n + OUTLIVED,
+			       "what he may do in a boost comes after it");
+	}
+	hog_stop();
+	if (boosts)
+		sched_setaffinity(boosts, sizeof(anywhere), &anywhere);
+	return changes_end();
+}
