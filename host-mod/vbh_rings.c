@@ -25,6 +25,13 @@
  *   other way would be the worker of the boosts: it would have to hold the mm
  *   and to load it, and to take the CPU from somebody each time.
  *
+ * Who goes meanwhile: a look runs with preemption or interrupts off. That is a
+ * read side, also for what a closed device or an ended process leaves
+ * (kfree_rcu()) and for the vCPU, which is freed a grace period after the hooks
+ * have lost it. The timer is cancelled before that, when the last boost has
+ * ended: then a tick finds none and does not start it again. The thread's mm is
+ * its own while it runs, or no more when it ends (exit_mm()).
+ *
  * pagefault_disable() makes of a page that is not present an error at once,
  * without any lock; perf and BPF read user memory in the same contexts.
  */
