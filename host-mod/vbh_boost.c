@@ -321,15 +321,22 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 	b->paid = 0;
 	b->ended = 0;
 	vbh_boost_pay(v, VB_BOOST_FEE_NS);
+	if (vbh_boost_needed(v)) {
+		if (!vbh_boost_cpu_allows(v)) {
+			vbh_boost_later(b);
+			return false;
+		}
+		vbh_boost_step_aside(b->task);
+	}
+	/*
+	 * From before it is seen without a CPU: what the boost will have taken
+	 * is all younger, and none that is not late can be longer.
+	 */
+	b->deadline = ktime_get_mono_fast_ns() + vbh_boost_bound();
 	if (!vbh_boost_needed(v)) {
 		vbh_boost_count(v, VBH_B_NOT_NEEDED);
 		return false;
 	}
-	if (!vbh_boost_cpu_allows(v)) {
-		vbh_boost_later(b);
-		return false;
-	}
-	vbh_boost_step_aside(b->task);
 	b->paid_until = READ_ONCE(b->task->se.sum_exec_runtime);
 	vbh_boost_tell(v, true);
 	if (vbh_lift(&b->lift, b->task)) {
@@ -338,7 +345,6 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 		vbh_boost_later(b);
 		return false;
 	}
-	b->deadline = ktime_get_mono_fast_ns() + vbh_boost_bound();
 	WRITE_ONCE(b->state, VBH_BOOST_ON);
 	vbh_boost_count(v, b->why);
 	trace_vb_host_boost(v->vm->pid, v->apic_id, b->why);
@@ -382,7 +388,7 @@ static void vbh_boost_put_back(struct vbh_vcpu *v)
 	vbh_boost_charge(v);
 	b->debt = b->paid - VB_BOOST_FEE_NS;
 	b->debt_since = now;
-	vbh_boost_note_late(v, now);
+	vbh_boost_note_late(v, ktime_get_mono_fast_ns());
 	if (b->paid > atomic64_read(&v->vm->boosts[VBH_B_LONGEST_NS]))
 		atomic64_set(&v->vm->boosts[VBH_B_LONGEST_NS], b->paid);
 	/* It did not get done: the others have the CPU for as long now. */

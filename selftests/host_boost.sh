@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Boosts of the vCPUs of VMs of our own (src/kvm_boost*.c): who is boosted and
-# how it ends, also late; what is left of a thread's attributes, what lying
+# how it ends, also late, and how long it takes; what is left of a thread's attributes, what lying
 # guests gain; with each kind of hook; while vbalance_host comes and goes; with
 # observe=1.
 # shellcheck source=selftests/ktap.sh
@@ -11,8 +11,9 @@
 need_root
 need_module vbalance_host
 [ -e /dev/kvm ] || skip_all "no /dev/kvm"
-for p in kvm_boost kvm_boost_attr kvm_boost_cgroup kvm_boost_fair \
-		kvm_boost_late kvm_boost_liars kvm_boost_repay kvm_hold; do
+for p in kvm_boost kvm_boost_attr kvm_boost_bound kvm_boost_cgroup \
+		kvm_boost_fair kvm_boost_keep kvm_boost_late kvm_boost_liars \
+		kvm_boost_repay kvm_hold; do
 	command -v "$p" >/dev/null || skip_all "$p is not built"
 done
 unload vbalance_host
@@ -43,8 +44,15 @@ probed() { grep -c -e ' __sched_setscheduler+' -e ' set_user_nice+' /sys/kernel/
 ! grep -q "^boost_changes on" $HOST/features || [ "$(probed)" = 2 ]
 ok $? "others' changes of threads are probed"
 embed "attributes" kvm_boost_attr
+embed "parts of them" kvm_boost_keep
 embed "cgroups" kvm_boost_cgroup
 embed "late" kvm_boost_late
+if trace_on vbalance_host/vb_host_boost_end; then
+	embed "bound" kvm_boost_bound "$TRACE"
+	trace_off
+else
+	skip "bound" "no trace events"
+fi
 embed "paid back" kvm_boost_repay
 if [ "${LONG-}" ]; then
 	embed "fairness" kvm_boost_fair
