@@ -135,7 +135,7 @@ static int grows(const char *counter, long by)
 	long n = count(counter);
 	int i;
 
-	for (i = 0; i < 60000 && count(counter) < n + by; i++)
+	for (i = 0; i < 10000 * slowness() && count(counter) < n + by; i++)
 		interrupt();
 	return count(counter) >= n + by;
 }
@@ -313,13 +313,13 @@ static void devices_go(void)
 	long forgotten = stat_of("rings_forgotten");
 	long open = count("no_holder"), held = count("holder");
 	long done = count("ended_done");
-	int i;
+	int i, most = 30000 * slowness();
 
 	generous("5000");
 	device_open(&device[0], VB_RING_F_EVENT_IDX);
 	device_allows(&device[0], 1);
 	closer_start();
-	for (i = 0; i < 60000; i++) {
+	for (i = 0; i < most; i++) {
 		if (stat_of("rings_forgotten") >= forgotten + CLOSED &&
 		    count("no_holder") >= open + 50 &&
 		    count("holder") >= held + 20 &&
@@ -333,7 +333,7 @@ static void devices_go(void)
 	printf("# %ld rings were closed; %ld looks found none held, %ld holders, %ld of them done\n",
 	       forgotten, count("no_holder") - open, count("holder") - held,
 	       count("ended_done") - done);
-	report(i < 60000, "devices are closed while their rings are read");
+	report(i < most, "devices are closed while their rings are read");
 	report(at_rest(), "devices are closed: at rest");
 	device_close(&device[0]);
 	report(rings_are(0), "devices are closed: forgotten");
