@@ -27,6 +27,24 @@ redirections() {
 	done | xargs
 }
 
+# How many packets this machine's devices, softirqs, ICMP and sockets have
+# counted: where one was lost shows by comparing two machines.
+net_counters() {
+	sed '1,2d' /proc/net/dev
+	awk '/^Icmp:/ {
+		if (!head) {
+			head = split($0, name)
+			next
+		}
+		printf "icmp"
+		for (i = 2; i <= NF; i++) if ($i) printf " %s %s", name[i], $i
+		print ""
+	}' /proc/net/snmp
+	echo "softirqs (packets, dropped, squeezed) $(cut -d ' ' -f 1-3 /proc/net/softnet_stat | tr '\n' ';')"
+	cat /proc/net/raw /proc/net/icmp 2>/dev/null |
+		awk '$1 != "sl" { n += $NF } END { print "dropped by sockets " n + 0 }'
+}
+
 # cols FILE NAME...: these columns of each row of a table
 cols() {
 	cols_file=$1

@@ -22,6 +22,13 @@ g() {
 	return $lab_status
 }
 
+guests_net() {
+	for lab_i in $(seq 0 $((GUESTS - 1))); do
+		echo "guest $lab_i:"
+		g "$lab_i" net_counters
+	done
+}
+
 source_is() {	# N SOURCE
 	[ "$(g "$1" gstat source)" = "$2" ]
 }
