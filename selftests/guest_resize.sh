@@ -32,7 +32,7 @@ traffic_forget() {
 		tail -n 2 "$KTAP_TRAFFIC" | sed -n 's/^.*packets transmitted/# '"$address"': &/p'
 	done
 }
-# resized redirected|borrowed ROUNDS
+# resized redirected|borrowed ROUNDS: an odd number, so that the size is another one afterwards
 resized() {
 	check "$name: network interrupts are $1" await 120 every_device "$1" name 'virtio[0-9]*-input'
 	# More of them: while one ring is reset others are served, and itself until then.
@@ -74,13 +74,13 @@ if [ "$(guest 0 "cut -c $((VIRTIO_F_RING_RESET + 1)) /sys/bus/virtio/drivers/vir
 fi
 LINKS=$(links)
 echo "# $LINKS: $(sizes)"
-resized redirected 10
+resized redirected 9
 at_rest
 end
 
 PARAMS="remap=borrow source=steal"
 begin "remap=borrow"
-resized borrowed 10
+resized borrowed 9
 at_rest_alone
 end
 unload vbalance_host

@@ -179,11 +179,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	trace = argv[1];
-	if (!set_up())
+	if (!set_up_guest())
 		return 4;
-	defaults();
-	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
-	guest[0].critical = VB_CRITICAL_SAID;
 	tid = start(0);
 	before = attributes_of(tid);
 	bound(1, 0);

@@ -337,11 +337,8 @@ int main(int argc, char **argv)
 	cpu_set_t was;
 	pid_t boosts;
 
-	if (!set_up())
+	if (!set_up_guest())
 		return 4;
-	defaults();
-	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
-	guest[0].critical = VB_CRITICAL_SAID;
 	tid = start(0);
 	boosts = worker_pin(here, &was);
 	report(boosts, "the worker is there");

@@ -136,11 +136,8 @@ int main(void)
 		printf("1..0 # SKIP not with this kernel\n");
 		return 4;
 	}
-	if (!set_up())
+	if (!set_up_guest())
 		return 4;
-	defaults();
-	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
-	guest[0].critical = VB_CRITICAL_SAID;
 	tid = start(0);
 	start(1);
 	vm_must(set_attr(tid, (struct attr){ .runtime = LONG_SLICE }),
