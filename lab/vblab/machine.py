@@ -10,6 +10,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from . import tsc
 from .images import QEMU
 from .kernels import Kernel
 from .root import PackageRoot
@@ -48,6 +49,7 @@ class Machine:
             console = f"stdio,signal=off,logfile={_escape(self.console)}"
         else:
             console = f"file,path={_escape(self.console)}"
+        clock = "" if self.icount else f"tsc_early_khz={tsc.khz()} "
         share = self.tools.path / "usr/share"
         argv = self.tools.program(QEMU) + [
             "-name", "vbalance-l1", "-nodefaults", "-no-user-config",
@@ -59,7 +61,7 @@ class Machine:
             "-smp", str(self.cpus), "-m", str(self.mem),
             "-display", "none", "-vga", "none", "-no-reboot",
             "-kernel", str(self.kernel.image), "-initrd", str(self.initrd),
-            "-append", f"console=ttyS0 {KERNEL_ARGS} {L1_ARGS} "
+            "-append", f"console=ttyS0 {KERNEL_ARGS} {L1_ARGS} {clock}"
                        f"{self.append}".strip(),
             "-chardev", f"{console},id=console", "-serial", "chardev:console",
             "-device", "virtio-serial-pci,max_ports=31",
