@@ -129,6 +129,24 @@ class Results(unittest.TestCase):
                       text)
 
 
+class Words(unittest.TestCase):
+    def options(self, *args):
+        with tempfile.TemporaryDirectory() as out:
+            boot = Boot("a", list(args), [Test("l1", "b")], 10)
+            words = suite._run_words(boot, Path(out))
+            (Path(out) / "driver.sh").touch()
+            o = cli.parser().parse_args(words)
+        return o.append_l1, o.append_l2
+
+    def test_no_queue_drops_packets(self):
+        self.assertEqual(self.options("--guests", "2"),
+                         (suite.LOSSLESS, suite.LOSSLESS))
+
+    def test_a_boot_may_say_otherwise(self):
+        self.assertEqual(self.options("--append-l2", "b"),
+                         (suite.LOSSLESS, "b"))
+
+
 class Lacking(unittest.TestCase):
     """What cannot be made fails, and nothing else does."""
 
