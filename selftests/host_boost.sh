@@ -59,7 +59,7 @@ if [ "${LONG-}" ]; then
 	embed "liars" kvm_boost_liars
 else
 	skip "fairness" "takes long: make test-long"
-	skip "liars" "takes long: make test-long"
+	embed "liars" kvm_boost_liars short
 fi
 embed "unload" kvm_boost_late unload
 unload vbalance_host	# had that been skipped
