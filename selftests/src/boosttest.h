@@ -446,6 +446,14 @@ static inline int becomes(pid_t tid, const struct attributes *want)
 	return 0;
 }
 
+/*
+ * Where the machine's own CPU is taken away for some 100 ms, as happens in an
+ * emulator, who was on it has had that, and the scheduler takes it off its next
+ * turns. So the neighbour counts from its first one, and all are left alone for
+ * a while at the end.
+ */
+#define SETTLE_SECONDS	2
+
 /* CPU time of a thread, ns. */
 static inline long cpu_ns(pid_t tid)
 {

@@ -74,22 +74,22 @@ static void lie(struct lie l)
 	snprintf(what, sizeof(what), "lying, %d, %d and %d %%%s%s", l.share,
 		 l.vcpu_share, l.cpu_share, l.repay ? ", paid back" : "",
 		 l.done ? ", again and again" : "");
+	vcpu_ns = cpu_ns(tid);
 	hog_start(HOG_FAIR);
 
 	no = l.refused ? count(l.refused) : 0;
 	repaid = count("repaid_ns");
 	ns = count("boosted_ns");
 	t = now_ns();
-	hog_ns = cpu_ns(hog.tid);
-	vcpu_ns = cpu_ns(tid);
 	claim(&l);
-	hog_ns = cpu_ns(hog.tid) - hog_ns;
-	vcpu_ns = cpu_ns(tid) - vcpu_ns;
 	snprintf(text, sizeof(text), "%s: at rest", what);
 	report(at_rest(), text);
 	repaid = count("repaid_ns") - repaid;
 	ns = count("boosted_ns") - ns;
 	t = now_ns() - t;
+	sleep(SETTLE_SECONDS);
+	hog_ns = cpu_ns(hog.tid);
+	vcpu_ns = cpu_ns(tid) - vcpu_ns;
 	hog_percent = hog_ns * 100 / (hog_ns + vcpu_ns);
 	/* Half of what was not paid back, of 100. */
 	lost = (ns - repaid) * 50 / (hog_ns + vcpu_ns);

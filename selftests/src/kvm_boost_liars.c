@@ -17,13 +17,6 @@
 #include "boosttest.h"
 
 #define LIE_SECONDS	5
-/*
- * Where the machine's own CPU is taken away for some 100 ms, as happens in an
- * emulator, who was on it has had that, and the scheduler takes it off its next
- * turns. So the neighbour counts from its first one, and all are left alone for
- * a while at the end.
- */
-#define SETTLE_SECONDS	2
 /* Of 100 for a tick here and there, and for who else needs the CPU. */
 #define MARGIN		5
 
