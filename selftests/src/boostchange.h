@@ -298,7 +298,7 @@ static inline int changes_set_up(void)
 	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
 	guest[0].critical = VB_CRITICAL_SAID;
 	sem_init(&model_go, 0, 0);
-	pthread_create(&model_thread, NULL, model_fn, NULL);
+	vm_pthread(&model_thread, model_fn, NULL);
 	report(AWAIT(model), "the model is there");
 	has_clamps = !set_attr(model, unclamped);
 	tid = start(0);

@@ -299,9 +299,7 @@ static inline void hog_start(enum hog kind)
 	hog.kind = kind;
 	hog.stop = 0;
 	hog.tid = 0;
-	errno = pthread_create(&hog.thread, NULL, hog_fn, NULL);
-	if (errno)
-		vm_must(-1, "pthread_create");
+	vm_pthread(&hog.thread, hog_fn, NULL);
 	AWAIT(hog.tid);
 }
 

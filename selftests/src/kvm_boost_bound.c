@@ -85,9 +85,7 @@ static void *disturb(void *unused)
 static void disturber_start(void)
 {
 	disturber.stop = 0;
-	errno = pthread_create(&disturber.thread, NULL, disturb, NULL);
-	if (errno)
-		vm_must(-1, "pthread_create");
+	vm_pthread(&disturber.thread, disturb, NULL);
 }
 
 /* ---- as many boosts as it takes ---- */

@@ -188,9 +188,7 @@ static void helper_start(void (*what)(void))
 	helper.what = what;
 	helper.tid = 0;
 	vm_must(pipe(helper.go), "pipe");
-	errno = pthread_create(&helper.thread, NULL, helper_fn, NULL);
-	if (errno)
-		vm_must(-1, "pthread_create");
+	vm_pthread(&helper.thread, helper_fn, NULL);
 	AWAIT(helper.tid);
 }
 

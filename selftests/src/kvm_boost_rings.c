@@ -303,9 +303,7 @@ static void *closer_fn(void *unused)
 static void closer_start(void)
 {
 	closer.stop = 0;
-	errno = pthread_create(&closer.thread, NULL, closer_fn, NULL);
-	if (errno)
-		vm_must(-1, "pthread_create");
+	vm_pthread(&closer.thread, closer_fn, NULL);
 }
 
 static void devices_go(void)

@@ -176,7 +176,7 @@ static void behind_hog(void)
 	int i, stop = 0, exact = 0;
 	void *failed;
 
-	pthread_create(&thread, NULL, hog, &stop);
+	vm_pthread(&thread, hog, &stop);
 	reaches(0, VB_VCPU_PREEMPTED, "behind a real-time thread");
 	report(t[0].nr_preempted > before,
 	       "behind a real-time thread: counted");
@@ -188,7 +188,7 @@ static void behind_hog(void)
 	/* One episode, seen from both ends: it adds just its length. */
 	for (i = 0; i < 50 && !exact; i++) {
 		stop = 0;
-		pthread_create(&thread, NULL, hog, &stop);
+		vm_pthread(&thread, hog, &stop);
 		AWAIT(in_state(0, VB_VCPU_PREEMPTED));
 		since = t[0].changed_tsc;
 		nr = t[0].nr_preempted;

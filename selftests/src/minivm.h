@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +112,13 @@ static inline int vm_must(int ret, const char *what)
 		exit(4);
 	}
 	return ret;
+}
+
+static inline void vm_pthread(pthread_t *thread, void *(*fn)(void *), void *arg)
+{
+	errno = pthread_create(thread, NULL, fn, arg);
+	if (errno)
+		vm_must(-1, "pthread_create");
 }
 
 static inline int vm_is_amd(void)

@@ -203,9 +203,7 @@ static inline void hog_end(void)
 static inline void hog_start(void *(*fn)(void *))
 {
 	hog_stop = 0;
-	errno = pthread_create(&hog_thread, NULL, fn, NULL);
-	if (errno)
-		vm_must(-1, "pthread_create");
+	vm_pthread(&hog_thread, fn, NULL);
 	hogs = 1;
 }
 

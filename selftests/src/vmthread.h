@@ -138,9 +138,7 @@ static inline void vm_start(struct vm_thread *t, struct minivm *m, int i,
 	sem_init(&t->go, 0, 0);
 	memset((void *)vm_box(m, i), 0, sizeof(struct vm_box));
 	vm_loop_regs(m, i, area);
-	errno = pthread_create(&t->thread, NULL, vm_thread_fn, t);
-	if (errno)
-		vm_must(-1, "pthread_create");
+	vm_pthread(&t->thread, vm_thread_fn, t);
 }
 
 static inline void vm_command(struct vm_thread *t, __u64 command)
