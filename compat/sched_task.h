@@ -113,7 +113,6 @@ static inline u64 vb_task_charge(struct task_struct *p, u64 ns)
 	VB_MEMBER(group, task_struct, se.slice), \
 	VB_MEMBER(group, task_struct, se.load.weight), \
 	VB_MEMBER(group, task_struct, se.cfs_rq), \
-	VB_MEMBER(group, task_struct, on_rq), \
 	VB_MEMBER_AS(group, cfs_rq, load.weight, vb_cfs_rq),
 #else
 #define VB_HAS_TASK_CHARGE	false

@@ -196,4 +196,35 @@ static inline bool vb_holder_waited(u64 at, u64 gone)
 	return at && at >= gone;
 }
 
+/* Of how many needless boosts in a row of a sleeper the last is heeded. */
+#define VB_WAKE_QUICK_MAX	6
+
+/**
+ * vb_wake_ask() - ask for a boost of a sleeper that an interrupt wakes up?
+ * @n: how many interrupts there were so far
+ * @quick: as vb_wake_note() has left it
+ *
+ * A boost that turns out to be needless, as its thread got a CPU at once, costs
+ * a wake-up of the worker: after each such it is tried half as often.
+ *
+ * Return: yes.
+ */
+static inline bool vb_wake_ask(u32 n, u32 quick)
+{
+	return !(n & ((1U << quick) - 1));
+}
+
+/**
+ * vb_wake_note() - has it been needed?
+ * @quick: so far
+ * @needed: the thread still had no CPU
+ * Return: @quick from now on.
+ */
+static inline u32 vb_wake_note(u32 quick, bool needed)
+{
+	if (needed)
+		return 0;
+	return quick < VB_WAKE_QUICK_MAX ? quick + 1 : quick;
+}
+
 #endif /* _VB_CORE_BOOST_H */

@@ -21,6 +21,7 @@
 
 /* struct vring_avail: flags, idx, ring[num], used_event. */
 #define VB_RING_AVAIL_FLAGS		0
+#define VB_RING_AVAIL_IDX		2
 #define VB_RING_USED_EVENT(num)		(4 + 2 * (u64)(num))
 #define VB_RING_NO_INTERRUPT		1
 /* struct vring_used: flags, idx, ... */

@@ -30,6 +30,7 @@
 #include "../core/area.h"
 #include "../core/boost.h"
 #include "../core/redirect.h"
+#include "../core/serve.h"
 
 /* ---- registration of one shared area (vbh_area.c) ---- */
 
@@ -115,6 +116,7 @@ void vbh_lift_exit(void);
 	X(VBH_B_TASK, "task")				\
 	X(VBH_B_HOLDER, "holder")			\
 	X(VBH_B_FAST_PATH, "fast_path")			\
+	X(VBH_B_WAITING, "waiting")			\
 	X(VBH_B_EXTENDED, "extended")			\
 	X(VBH_B_END_DONE, "ended_done")			\
 	X(VBH_B_END_OFF, "ended_off_cpu")		\
@@ -134,7 +136,8 @@ void vbh_lift_exit(void);
 	X(VBH_B_TIME_NS, "boosted_ns")			\
 	X(VBH_B_LONGEST_NS, "longest_ns")		\
 	X(VBH_B_REPAID_NS, "repaid_ns")			\
-	X(VBH_B_NO_HOLDER, "no_holder")
+	X(VBH_B_NO_HOLDER, "no_holder")		\
+	X(VBH_B_KICKS, "kicks")
 
 enum vbh_boost_count {
 #define VBH_BOOST_ENUM(constant, name) constant,
@@ -142,6 +145,12 @@ enum vbh_boost_count {
 #undef VBH_BOOST_ENUM
 	VBH_B_NR_COUNTS,
 };
+
+/* For an interrupt that waits: the vCPU has not begun to serve it. */
+static inline bool vbh_is_for_irq(enum vbh_boost_count why)
+{
+	return why == VBH_B_FAST_PATH || why == VBH_B_WAITING;
+}
 
 enum vbh_boost_state {
 	VBH_BOOST_IDLE,
@@ -156,6 +165,7 @@ struct vbh_boost {
 	enum vbh_boost_count why;
 	struct llist_node node;
 	struct task_struct *task;	/* counted */
+	bool was_halted;		/* as it was wanted */
 	struct list_head active;
 	u64 deadline;			/* ns, monotonic; ended: next look */
 	int ended;			/* why, put back; 0: not yet */
@@ -214,9 +224,20 @@ struct vbh_vcpu {
 	u64 stay_since;			/* host TSC: on a CPU since then */
 	unsigned long switches;		/* of its thread, as it was loaded */
 	u64 stay_mean;			/* of stays that ended by preemption */
-	struct task_struct *task;	/* its thread; valid while preempted */
+	/* Its thread; valid while it is preempted or halted. */
+	struct task_struct *task;
 	u64 irq_tsc;			/* device interrupt for it, host TSC */
 	int rings;			/* enum vb_rings, when last looked at */
+	u32 irq_rings;			/* it was for these; 0: not known */
+	u32 irq_sent;			/* what its VM had sent before */
+	u32 wakes;			/* interrupts while it was halted */
+	u32 quick;			/* vb_wake_ask() */
+	u32 irq_seen;			/* rings of earlier ones */
+	u64 answered;			/* the irq_tsc whose answer is sent */
+	/* The thread's own: it told a device what it had sent until then. */
+	u64 kicked, kicked_for;		/* TSC; the irq_tsc */
+	u32 kicked_sent;
+	struct vb_serve serve;
 	struct hrtimer rings_timer;
 	struct vbh_boost boost;
 } ____cacheline_aligned_in_smp;
@@ -248,6 +269,7 @@ enum vbh_feature {
 	VBH_F_CHANGES,
 	VBH_F_REPAY,
 	VBH_F_RINGS,
+	VBH_F_KICKS,
 	VBH_F_CHECK,
 	VBH_NR_FEATURES,
 };
@@ -328,7 +350,9 @@ void vbh_on_deliver(struct kvm *kvm, const void *src,
 
 enum vbh_boost_count vbh_is_critical(const struct vbh_vcpu *v);
 bool vbh_says_itself(const struct vbh_vcpu *v);
-void vbh_holder_put(struct vbh_vcpu *v, u32 state);
+bool vbh_cpu_has_vcpu(int cpu);
+void vbh_holder_leave(struct vbh_vcpu *v, u32 state);
+void vbh_holder_put(struct vbh_vcpu *v);
 void vbh_holder_load(struct vbh_vcpu *v, u64 gone);
 void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 		    const struct kvm_lapic_irq *irq);
@@ -336,17 +360,26 @@ void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 void vbh_rings_vcpu_init(struct vbh_vcpu *v);
 void vbh_rings_vcpu_exit(struct vbh_vcpu *v);
 bool vbh_rings_allow(const struct vbh_vcpu *v);
-void vbh_rings_irq(struct vbh_vcpu *v);
+bool vbh_rings_irq(struct vbh_vcpu *v, bool fresh);
 void vbh_rings_put(struct vbh_vcpu *v);
 void vbh_rings_load(struct vbh_vcpu *v);
+void vbh_rings_kicked(struct vbh_vcpu *v);
+bool vbh_is_boosted_holder(const struct vbh_vcpu *v);
 unsigned int vbh_rings_known(const struct vbh_vm *vm);
 void vbh_rings_vm_gone(const struct mm_struct *mm);
 bool vbh_rings_there(void);
 int vbh_rings_add(const char **missing);
 void vbh_rings_del(void);
 
+/* ---- what vCPUs tell devices (vbh_kicks.c) ---- */
+
+#define VBH_KICK	"ioeventfd_write"
+
+int vbh_kicks_add(void);
+void vbh_kicks_del(void);
+
 void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
-		    enum vbh_boost_count why);
+		    enum vbh_boost_count why, bool halted);
 void vbh_boost_end(struct vbh_vcpu *v, enum vbh_boost_count why);
 void vbh_boost_wait(struct vbh_vm *vm);
 int vbh_boost_init(void);

@@ -99,17 +99,18 @@ static bool vbh_boost_allowed(struct vbh_vcpu *v, enum vbh_boost_count why)
 }
 
 /**
- * vbh_boost_want() - ask for the CPU for a vCPU that has lost it
+ * vbh_boost_want() - ask for the CPU for a vCPU that has none
  * @v: vCPU
- * @task: its thread, runnable
- * @why: VBH_B_HINT, _TASK, _HOLDER or _FAST_PATH
+ * @task: its thread, runnable, or halted and about to wake up
+ * @why: VBH_B_HINT, _TASK, _HOLDER, _WAITING or _FAST_PATH
+ * @halted: it is halted; else it is preempted
  *
  * Context: any, also under the run-queue lock; preemption disabled, @task
  * cannot go before the caller is done (it is current, or was seen preempted
- * on this RCU read side).
+ * or halted on this RCU read side).
  */
 void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
-		    enum vbh_boost_count why)
+		    enum vbh_boost_count why, bool halted)
 {
 	struct vbh_boost *b = &v->boost;
 
@@ -135,7 +136,8 @@ void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 	}
 	get_task_struct(task);
 	b->task = task;
-	b->why = why;
+	WRITE_ONCE(b->why, why);
+	b->was_halted = halted;
 	atomic_inc(&v->vm->nr_boosts);
 	llist_add(&b->node, &vbh_boost_wanted);
 	vbh_boost_kick();
@@ -219,9 +221,13 @@ static void vbh_boost_pay(struct vbh_vcpu *v, u64 ns)
 	raw_spin_lock_irqsave(&v->vm->bucket_lock, flags);
 	vb_boost_pay(&v->vm->bucket, &v->boost.bucket, ns);
 	raw_spin_unlock_irqrestore(&v->vm->bucket_lock, flags);
-	per_cpu_ptr(&vbh_cpu_bucket, task_cpu(v->boost.task))->tokens -= ns;
 	atomic64_add(ns, &v->vm->boosts[VBH_B_TIME_NS]);
 	v->boost.paid += ns;
+}
+
+static void vbh_boost_pay_cpu(const struct vbh_vcpu *v, u64 ns)
+{
+	per_cpu_ptr(&vbh_cpu_bucket, task_cpu(v->boost.task))->tokens -= ns;
 }
 
 /* CPU time since the last time. */
@@ -231,6 +237,7 @@ static void vbh_boost_charge(struct vbh_vcpu *v)
 	u64 sum = READ_ONCE(b->task->se.sum_exec_runtime);
 
 	vbh_boost_pay(v, sum - b->paid_until);
+	vbh_boost_pay_cpu(v, sum - b->paid_until);
 	/* Not the fee: who is refused has paid it, and nobody had the CPU. */
 	vb_turn_pay(per_cpu_ptr(&vbh_cpu_turn, task_cpu(b->task)),
 		    sum - b->paid_until, vbh_boost_bound(),
@@ -254,7 +261,7 @@ static void vbh_boost_missed(struct vbh_vcpu *v)
 		smp_rmb();	/* as in vbh_holder_irq() */
 		task = READ_ONCE(v->task);
 		if (task)
-			vbh_boost_want(v, task, why);
+			vbh_boost_want(v, task, why, false);
 	}
 	preempt_enable();
 }
@@ -277,15 +284,31 @@ static void vbh_boost_free(struct vbh_vcpu *v)
 		wake_up_var(&vm->nr_boosts);
 }
 
+/*
+ * One that is halted has been sent an interrupt, and is awake, but for a CPU, if
+ * its thread is queued. Not before: as a real-time thread it would wake up on the
+ * CPU that it slept on, whatever CPU is idle. (An interrupt that is injected
+ * with interrupts on, by an ioctl, may bring the worker before it wakes anybody.)
+ * A sleeper that the fair class has not let go of yet (DELAY_DEQUEUE) is taken
+ * for an awake one: it wakes up on its CPU anyway.
+ */
+static bool vbh_boost_waits(const struct vbh_vcpu *v)
+{
+	u32 state = READ_ONCE(v->word) & VBH_STATE_MASK;
+
+	return state == VB_VCPU_PREEMPTED ||
+	       (state == VB_VCPU_HALTED && v->boost.was_halted &&
+		READ_ONCE(v->boost.task->on_rq));
+}
+
 /* Is it still the same thread that waits for its CPU, for the same reason? */
 static bool vbh_boost_needed(const struct vbh_vcpu *v)
 {
 	const struct vbh_boost *b = &v->boost;
 
-	return !READ_ONCE(b->over) &&
-	       (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_PREEMPTED &&
+	return !READ_ONCE(b->over) && vbh_boost_waits(v) &&
 	       READ_ONCE(v->task) == b->task &&
-	       (b->why == VBH_B_FAST_PATH || vbh_is_critical(v));
+	       (vbh_is_for_irq(b->why) || vbh_is_critical(v));
 }
 
 /*
@@ -317,11 +340,14 @@ static void vbh_boost_later(struct vbh_boost *b)
 static bool vbh_boost_begin(struct vbh_vcpu *v)
 {
 	struct vbh_boost *b = &v->boost;
+	bool needed;
+	u32 state;
 
 	b->paid = 0;
 	b->ended = 0;
 	vbh_boost_pay(v, VB_BOOST_FEE_NS);
-	if (vbh_boost_needed(v)) {
+	needed = vbh_boost_needed(v);
+	if (needed) {
 		if (!vbh_boost_cpu_allows(v)) {
 			vbh_boost_later(b);
 			return false;
@@ -333,7 +359,12 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 	 * is all younger, and none that is not late can be longer.
 	 */
 	b->deadline = ktime_get_mono_fast_ns() + vbh_boost_bound();
-	if (!vbh_boost_needed(v)) {
+	needed = needed && vbh_boost_needed(v);
+	/* One that is still asleep says nothing about how soon it gets a CPU. */
+	state = READ_ONCE(v->word) & VBH_STATE_MASK;
+	if (b->was_halted && (needed || state != VB_VCPU_HALTED))
+		WRITE_ONCE(v->quick, vb_wake_note(READ_ONCE(v->quick), needed));
+	if (!needed) {
 		vbh_boost_count(v, VBH_B_NOT_NEEDED);
 		return false;
 	}
@@ -345,6 +376,8 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 		vbh_boost_later(b);
 		return false;
 	}
+	/* The others' fees are no debt of the CPU: that would have no bottom. */
+	vbh_boost_pay_cpu(v, VB_BOOST_FEE_NS);
 	WRITE_ONCE(b->state, VBH_BOOST_ON);
 	vbh_boost_count(v, b->why);
 	trace_vb_host_boost(v->vm->pid, v->apic_id, b->why);
@@ -420,6 +453,9 @@ static bool vbh_boost_again(struct vbh_vcpu *v, u64 now)
 	enum vbh_boost_count why;
 
 	vbh_boost_charge(v);
+	/* One that has never run does not need more time. */
+	if ((READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_HALTED)
+		return false;
 	why = vbh_is_critical(v);
 	if (!why || !READ_ONCE(vbh_boost_param) ||
 	    vbh_lift_is_limited(b->task) ||

@@ -18,7 +18,9 @@
 static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_MEMBER(VBH_F_BOOST, task_struct, usage),
 	VB_MEMBER(VBH_F_BOOST, task_struct, thread_info.cpu),
+	VB_MEMBER(VBH_F_BOOST, task_struct, __state),
 	VB_MEMBER(VBH_F_BOOST, task_struct, flags),
+	VB_MEMBER(VBH_F_BOOST, task_struct, on_rq),
 	VB_MEMBER(VBH_F_BOOST, task_struct, policy),
 	VB_MEMBER(VBH_F_BOOST, task_struct, prio),
 	VB_MEMBER(VBH_F_BOOST, task_struct, static_prio),
@@ -26,6 +28,8 @@ static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_MEMBER(VBH_F_BOOST, task_struct, rt.timeout),
 	VB_MEMBER(VBH_F_BOOST, task_struct, se.sum_exec_runtime),
 	VB_SCHED_TASK_FACTS(VBH_F_BOOST)
+	/* Before sched_reset_on_fork, which has no place of its own. */
+	VB_MEMBER(VBH_F_BOOST, task_struct, personality),
 	VB_MEMBER(VBH_F_BOOST, task_struct, nr_cpus_allowed),
 	VB_MEMBER(VBH_F_BOOST, task_struct, timer_slack_ns),
 	VB_MEMBER(VBH_F_BOOST, task_struct, default_timer_slack_ns),
@@ -93,6 +97,8 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, shorthand),
 	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, dest_id),
 	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, msi_redir_hint),
+
+	VB_FUNC(VBH_F_KICKS, ioeventfd_write, "4(kvm_vcpu*,kvm_io_device*,"),
 };
 
 /* Structures of its own are not read: only what user space gives it. */
@@ -150,6 +156,7 @@ void vbh_facts_check_kvm(void)
 	vbh_differs[VBH_F_RUN_STATE] = NULL;
 	vbh_differs[VBH_F_REGISTRATION] = NULL;
 	vbh_differs[VBH_F_REDIRECT] = NULL;
+	vbh_differs[VBH_F_KICKS] = NULL;
 	/* There was no memory, or no /sys. */
 	if (vbh_facts_kernel < 0)
 		vbh_facts_check_kernel();

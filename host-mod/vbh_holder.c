@@ -7,12 +7,16 @@
  * finished. A guest with our module says so exactly
  * (vb_vcpu_guest.critical). Of others it is taken to be the target of an
  * interrupt that was injected less than holder_us ago, until it halts, or
- * until all rings that are known allow interrupts again (vbh_rings.c). KVM
- * injects at once when the vCPU runs, and else when it has a CPU again.
+ * until the rings that it is of allow interrupts again (vbh_rings.c). KVM
+ * injects at once when the vCPU runs, and else when it has a CPU again. Nobody
+ * else can serve what waits for that, as such a guest's interrupts cannot be
+ * redirected: it is a holder from the beginning (boost_waiting), unless it is
+ * only to hear that something has been sent.
  *
  * Fast path (vBalance, 3.3.1): an interrupt arrives for a VM none of whose
  * vCPUs is running. Then there is nobody to redirect it to, and its target
- * gets the CPU. With one vCPU running this is never needed.
+ * gets the CPU: one that is preempted, or one that is halted and will wake up
+ * behind somebody else's vCPU. With one vCPU running this is never needed.
  */
 #include <linux/kvm_host.h>
 
@@ -61,7 +65,8 @@ static enum vbh_boost_count vbh_why(const struct vbh_vcpu *v, u32 hint)
 		return VBH_B_HINT;
 	if (hint & VB_CRITICAL_TASK)
 		return VBH_B_TASK;
-	if (!hint && vbh_has_interrupt(v) && !vbh_rings_allow(v))
+	if (!hint && vbh_has_interrupt(v) && !vbh_rings_allow(v) &&
+	    READ_ONCE(v->answered) != READ_ONCE(v->irq_tsc))
 		return VBH_B_HOLDER;
 	return 0;
 }
@@ -83,30 +88,39 @@ enum vbh_boost_count vbh_is_critical(const struct vbh_vcpu *v)
 }
 
 /**
- * vbh_holder_put() - a vCPU leaves its CPU
+ * vbh_holder_leave() - a vCPU is about to leave its CPU by itself
  * @v: vCPU; current is its thread
- * @state: VB_VCPU_* from now on
+ * @state: VB_VCPU_* that it will have, not PREEMPTED
+ *
+ * What comes when that is seen belongs to what is next.
+ *
  * Context: put hook, perhaps under the run-queue lock.
  */
-void vbh_holder_put(struct vbh_vcpu *v, u32 state)
+void vbh_holder_leave(struct vbh_vcpu *v, u32 state)
+{
+	/* A move is made of exits to the VMM. */
+	if (state != VB_VCPU_VMM || !(vbh_hint(v) & VB_CRITICAL_MOVE))
+		vbh_boost_end(v, VBH_B_END_OFF);
+	/* Who halts has done all there was. */
+	if (state == VB_VCPU_HALTED)
+		WRITE_ONCE(v->irq_tsc, 0);
+}
+
+/**
+ * vbh_holder_put() - a vCPU has lost its CPU
+ * @v: vCPU; current is its thread
+ * Context: put hook, perhaps under the run-queue lock.
+ */
+void vbh_holder_put(struct vbh_vcpu *v)
 {
 	enum vbh_boost_count why;
 	u32 hint = vbh_hint(v);
 
-	if (state != VB_VCPU_PREEMPTED) {
-		/* A move is made of exits to the VMM. */
-		if (state != VB_VCPU_VMM || !(hint & VB_CRITICAL_MOVE))
-			vbh_boost_end(v, VBH_B_END_OFF);
-		/* Who halts has done all there was. */
-		if (state == VB_VCPU_HALTED)
-			WRITE_ONCE(v->irq_tsc, 0);
-		return;
-	}
 	if (!hint && vbh_has_interrupt(v))
 		vbh_rings_put(v);
 	why = vbh_why(v, hint);
 	if (why)
-		vbh_boost_want(v, current, why);
+		vbh_boost_want(v, current, why, false);
 }
 
 /**
@@ -150,6 +164,20 @@ static bool vbh_nobody_runs(const struct vbh_vm *vm)
 	return true;
 }
 
+/*
+ * An interrupt wakes up a vCPU that is halted. On a CPU where another vCPU runs
+ * the fair class may let it wait for the rest of that one's slice (RUN_TO_PARITY),
+ * or not: then boosts are asked for more and more seldom. Context: preemption
+ * disabled.
+ */
+static bool vbh_wakes_late(struct vbh_vcpu *v)
+{
+	u32 n = READ_ONCE(v->wakes) + 1;
+
+	WRITE_ONCE(v->wakes, n);
+	return vb_wake_ask(n, READ_ONCE(v->quick));
+}
+
 /**
  * vbh_holder_irq() - a device's interrupt is being delivered
  * @kvm: VM
@@ -160,25 +188,46 @@ static bool vbh_nobody_runs(const struct vbh_vm *vm)
 void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 		    const struct kvm_lapic_irq *irq)
 {
+	bool says, may_wait = false, urgent = false;
+	enum vbh_boost_count why;
 	struct task_struct *task;
 	struct vbh_vcpu *v;
+	u32 state;
 
 	if (!READ_ONCE(vbh_boost_param))
 		return;
 	v = vbh_irq_target(kvm, irq);
 	if (!v)
 		return;
+	/* Of a guest that does not say: nobody else can serve it. */
+	says = vbh_hint(v);
+	if (!says) {
+		/* Not urgent: that something has been sent. */
+		may_wait = !vbh_rings_irq(v, vbh_has_interrupt(v));
+		urgent = !may_wait && READ_ONCE(vbh_holder_us) &&
+			READ_ONCE(vbh_boost_waiting);
+	}
 	WRITE_ONCE(v->irq_tsc, rdtsc());
-	vbh_rings_irq(v);
-	if ((READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_PREEMPTED ||
-	    !vbh_nobody_runs(vm))
+	state = READ_ONCE(v->word) & VBH_STATE_MASK;
+	if (may_wait || (state != VB_VCPU_PREEMPTED &&
+			 (state != VB_VCPU_HALTED || !(says || urgent))))
 		return;
 	/*
-	 * Seen preempted on this RCU read side: its thread is not freed before
-	 * the end of it.
+	 * Seen without a CPU inside KVM_RUN on this RCU read side: its thread
+	 * has to get one before it can end, and is not freed before the end of
+	 * the read side.
 	 */
 	smp_rmb();	/* pairs with smp_wmb() in vbh_on_put() */
 	task = READ_ONCE(v->task);
-	if (task)
-		vbh_boost_want(v, task, VBH_B_FAST_PATH);
+	if (!task || (state == VB_VCPU_HALTED &&
+		      !vbh_cpu_has_vcpu(task_cpu(task))))
+		return;
+	if (vbh_nobody_runs(vm))
+		why = VBH_B_FAST_PATH;
+	else if (urgent)
+		why = VBH_B_WAITING;
+	else
+		return;
+	if (state != VB_VCPU_HALTED || vbh_wakes_late(v))
+		vbh_boost_want(v, task, why, state == VB_VCPU_HALTED);
 }

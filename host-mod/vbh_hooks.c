@@ -11,7 +11,8 @@
  *	kvm_irq_delivery_to_apic_fast,
  *	__kvm_irq_delivery_to_apic		redirection, boosts
  *	kvm_emulate_hypercall			registration; kretprobe
- *	vhost_net_ioctl, vhost_net_release	rings; see vbh_rings.c
+ *	vhost_net_ioctl, vhost_net_release	rings; see vbh_ring_table.c
+ *	ioeventfd_write				rings; see vbh_kicks.c
  *
  * The first four belong together: without one of them no state is published.
  * They are ftrace_ops or kprobes (parameter hook), all by the same mechanism
@@ -44,6 +45,8 @@ struct vbh_feature_state vbh_features[VBH_NR_FEATURES] = {
 		"boosts are paid back out of the threads' own shares", -ENXIO },
 	[VBH_F_RINGS] = { "rings",
 		"rings tell when a vCPU is done with an interrupt", -ENXIO },
+	[VBH_F_KICKS] = { "kicks",
+		"who has told the device its answer is done soon", -ENXIO },
 	[VBH_F_CHECK] = { "btf_check",
 		"the kernel was found to be as this was built for", -ENXIO },
 };
@@ -344,6 +347,16 @@ static void vbh_deliver_add(void)
 static const char * const vbh_no_vhost = IS_ENABLED(CONFIG_VHOST_NET) ?
 	"vhost_net is not loaded" : "this kernel has no vhost_net";
 
+static void vbh_kicks_try(void)
+{
+	const char *missing = vbh_facts_differ(VBH_F_KICKS);
+	int err = missing ? -ENOEXEC : vbh_kicks_add();
+
+	if (err && !missing)
+		missing = VBH_KICK;
+	vbh_feature_set(VBH_F_KICKS, err, missing ?: "kretprobe on " VBH_KICK);
+}
+
 /* vhost_net.ko comes and goes; without it there is nothing to be known. */
 static void vbh_rings_try(void)
 {
@@ -376,6 +389,7 @@ static void vbh_hooks_off(const char *why)
 	vbh_feature_set(VBH_F_BOOST, -ENXIO, why);
 	/* No new registrations, then no state, then the objects. */
 	vbh_kretprobe_del();
+	vbh_kicks_del();
 	vbh_ftrace_del_all();
 	vbh_kprobes_del_all();
 	vbh_rings_del();
@@ -404,10 +418,12 @@ static int vbh_hooks_on(void)
 		vbh_feature_set(VBH_F_CHANGES, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_REPAY, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_RINGS, -EPERM, "observe=1");
+		vbh_feature_set(VBH_F_KICKS, -EPERM, "observe=1");
 	} else {
 		/* Before the first guest asks what there is. */
 		vbh_deliver_add();
 		vbh_rings_try();
+		vbh_kicks_try();
 		vbh_registration_on();
 	}
 	for (f = 0; f < VBH_NR_FEATURES; f++)

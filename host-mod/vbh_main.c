@@ -74,6 +74,10 @@ unsigned int vbh_holder_us = 3000;
 VB_RANGE_PARAM(holder_us, vbh_holder_us, 0, 100000, 0644);
 MODULE_PARM_DESC(holder_us, "how long a device interrupt may keep a vCPU busy of a guest that does not say (no vbalance_guest), us, 0..100000 (default 3000); 0: such guests get no holder's boost");
 
+bool vbh_boost_waiting = true;
+VB_BOOL_PARAM(boost_waiting, vbh_boost_waiting, 0644);
+MODULE_PARM_DESC(boost_waiting, "0 or 1 (default 1): of such a guest boost the vCPU that a device interrupt waits for, too");
+
 bool vbh_observe;
 VB_BOOL_PARAM(observe, vbh_observe, 0444);
 MODULE_PARM_DESC(observe, "0 or 1 (default 0): watch and count, but offer nothing to guests");

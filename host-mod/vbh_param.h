@@ -23,5 +23,6 @@ extern unsigned int vbh_boost_cpu_share;	/* of all VMs, on one CPU */
 extern unsigned int vbh_boost_row;
 extern bool vbh_boost_repay;
 extern unsigned int vbh_holder_us;
+extern bool vbh_boost_waiting;
 
 #endif /* _VBH_PARAM_H */

@@ -3,23 +3,20 @@
  * When is a guest done that does not say so? (CoINT, III.A and IV.)
  *
  * From an interrupt until its driver has nothing left to do a virtqueue does
- * not want another one, and its ring says so (core/rings.h). vhost-net is told
- * by the VMM where its rings are, and so are we: a return probe on
- * vhost_net_ioctl(). They are forgotten when vhost forgets them
- * (VHOST_NET_SET_BACKEND without one, VHOST_RESET_OWNER, vhost_net_release()),
- * and with the VM. What was set up before this module came is not known.
- *
- * Where rings are is kept by process: by the mm, which is only compared. While
- * vhost has rings it holds that mm, so it is not another one's. Nothing is
- * pinned: the addresses are the process's own, and they are read by its own
- * vCPU threads, as these would themselves; what is not there is not waited
+ * not want another one, and its ring says so (core/rings.h). Where rings are:
+ * vbh_ring_table.c. They are user addresses of the VM's process, read while its
+ * own memory is loaded, as its threads would; what is not there is not waited
  * for. Whatever a process writes into its rings is only about its own vCPUs.
  *
- * Read in two places, both with the vCPU's thread as current:
+ * Read in four places, the last three with the vCPU's thread as current:
  *
+ * - where an interrupt is delivered, if that is in the VM's process or in
+ *   vhost's worker, which works with the memory of that process: of which rings
+ *   is it (vbh_rings_irq())? The vCPU is judged by these alone then.
  * - where it loses its CPU (vbh_rings_put()). Perhaps under the run-queue
  *   lock, but before the switch to another mm.
- * - while it is boosted as a holder, every VBH_RINGS_US, in an hrtimer on the
+ * - when it tells a device what it has sent (vbh_kicks.c);
+ * - while it is boosted as a holder, every now and then, in an hrtimer on the
  *   CPU where it runs. In hard interrupt context current and the mm that is
  *   loaded belong together (switches are made with interrupts off). The
  *   other way would be the worker of the boosts: it would have to hold the mm
@@ -35,88 +32,18 @@
  * pagefault_disable() makes of a page that is not present an error at once,
  * without any lock; perf and BPF read user memory in the same contexts.
  */
-#include <linux/hash.h>
-#include <linux/kprobes.h>
 #include <linux/kvm_host.h>
-#include <linux/slab.h>
-#include <linux/uaccess.h>
 
-#include "../common/fault.h"
 #include "../compat/hrtimer.h"
-#include "../compat/vhost_features.h"
 #include "../core/rings.h"
 #include "vbh.h"
+#include "vbh_rings.h"
 
-/* How often the rings are looked at in a boost. */
-#define VBH_RINGS_US	200
-
-/* Of a device: vhost-net's receive and transmit. */
-#define VBH_DEV_RINGS	2
-
-/* Devices of a process. Bounds what a look takes. */
-#define VBH_RING_DEVS	16
-#define VBH_MM_RINGS	(VBH_RING_DEVS * VBH_DEV_RINGS)
-
-/* Processes with such devices. */
-#define VBH_RING_BITS	8
-#define VBH_RING_MMS	256
-
-struct vbh_ring {
-	u64 avail, used;	/* user addresses; avail 0: not in use */
-	u32 num;
-};
-
-struct vbh_ring_dev {
-	const struct file *file;	/* key; NULL: none */
-	u64 features;
-	struct vbh_ring ring[VBH_DEV_RINGS];
-};
-
-/*
- * Readers take no lock. What they read of a device that is just changed may be
- * of two rings, which makes one wrong answer.
- */
-struct vbh_ring_mm {
-	struct hlist_node node;
-	const struct mm_struct *mm;	/* key */
-	bool incomplete;		/* there are more devices */
-	struct vbh_ring_dev dev[VBH_RING_DEVS];
-	struct rcu_head rcu;
-};
-
-static DEFINE_RAW_SPINLOCK(vbh_rings_lock);
-static struct hlist_head vbh_ring_hash[1 << VBH_RING_BITS];
-static int vbh_ring_mms;		/* under the lock */
-
-/* ---- looking ---- */
-
-/* @x: of the type of what is read. Return: 0, or -EFAULT at once. */
-#define vbh_peek(x, address) ({						\
-	int __err;							\
-									\
-	pagefault_disable();						\
-	__err = get_user(x, (typeof(x) __user *)(address));		\
-	pagefault_enable();						\
-	__err;								\
-})
-
-static struct hlist_head *vbh_ring_bucket(const struct mm_struct *mm)
-{
-	return &vbh_ring_hash[hash_ptr(mm, VBH_RING_BITS)];
-}
-
-/* Context: RCU read side (preemption disabled will do), or the lock. */
-static struct vbh_ring_mm *vbh_ring_mm_find(const struct mm_struct *mm)
-{
-	struct vbh_ring_mm *m;
-
-	hlist_for_each_entry_rcu(m, vbh_ring_bucket(mm), node,
-				 lockdep_is_held(&vbh_rings_lock) ||
-				 rcu_read_lock_sched_held())
-		if (m->mm == mm)
-			return m;
-	return NULL;
-}
+/* The first look in a boost, and the longest until the next, us. */
+#define VBH_RINGS_FIRST_US	100
+#define VBH_RINGS_US		200
+/* And after the device was told: NAPI is about to end, or has. */
+#define VBH_RINGS_KICK_US	10
 
 static enum vb_rings vbh_ring_look(const struct vbh_ring *r, u64 features)
 {
@@ -134,7 +61,8 @@ static enum vb_rings vbh_ring_look(const struct vbh_ring *r, u64 features)
 	return vb_ring_state(features, num, flags, used_event, used_idx);
 }
 
-static enum vb_rings vbh_rings_read(const struct vbh_ring_mm *m)
+/* @which: a bit for each; 0: all. */
+static enum vb_rings vbh_rings_read(const struct vbh_ring_mm *m, u32 which)
 {
 	enum vb_rings one, all = VB_RINGS_OPEN;
 	bool any = false;
@@ -146,7 +74,7 @@ static enum vb_rings vbh_rings_read(const struct vbh_ring_mm *m)
 		const struct vbh_ring_dev *dev = &m->dev[i / VBH_DEV_RINGS];
 		const struct vbh_ring *r = &dev->ring[i % VBH_DEV_RINGS];
 
-		if (!READ_ONCE(r->avail))
+		if (!READ_ONCE(r->avail) || (which && !(which & BIT(i))))
 			continue;
 		any = true;
 		one = vbh_ring_look(r, READ_ONCE(dev->features));
@@ -155,26 +83,89 @@ static enum vb_rings vbh_rings_read(const struct vbh_ring_mm *m)
 	return any ? all : VB_RINGS_UNKNOWN;
 }
 
-/* Context: preemption disabled; current is the vCPU's thread. */
-static enum vb_rings vbh_rings_look(struct vbh_vcpu *v)
+/*
+ * Of the VM's process, if that is the one whose memory is loaded; NULL: it is
+ * not, or there are none. Whoever ends a VM loads its vCPUs for that.
+ */
+static struct vbh_ring_mm *vbh_rings_mine(const struct vbh_vcpu *v)
 {
-	enum vb_rings rings = VB_RINGS_UNKNOWN;
+	if (!current->mm || current->mm != v->vm->mm)
+		return NULL;
+	return vbh_ring_mm_find(current->mm);
+}
 
-	/* Whoever ends a VM loads its vCPUs for that. */
-	if (current->mm && current->mm == v->vm->mm)
-		rings = vbh_rings_read(vbh_ring_mm_find(current->mm));
+/*
+ * What has been put into the transmit rings that belong to the receive rings of
+ * its interrupt, so far. @m: of its process, whose memory can be read; NULL:
+ * none. Context: preemption disabled.
+ */
+static u32 vbh_rings_sent(const struct vbh_vcpu *v, const struct vbh_ring_mm *m)
+{
+	u32 which = (READ_ONCE(v->irq_rings) & VBH_RINGS_RECEIVE) << 1, sent = 0;
+	int i;
+
+	if (!m || !which)
+		return 0;
+	for (i = 0; i < VBH_MM_RINGS; i++) {
+		const struct vbh_ring *r =
+			&m->dev[i / VBH_DEV_RINGS].ring[i % VBH_DEV_RINGS];
+		u64 avail = READ_ONCE(r->avail);
+		u16 idx;
+
+		if (avail && which & BIT(i) &&
+		    !vbh_peek(idx, avail + VB_RING_AVAIL_IDX))
+			sent += idx;
+	}
+	return sent;
+}
+
+static u64 vbh_rings_cycles(u64 us)
+{
+	return us * tsc_khz / MSEC_PER_SEC;
+}
+
+/* Open as they are, is it still at work? @timer: nobody looks later than that. */
+static bool vbh_rings_finishing(struct vbh_vcpu *v,
+				const struct vbh_ring_mm *m, bool timer)
+{
+	u32 sent = vbh_rings_sent(v, m), mine = READ_ONCE(v->irq_rings);
+	u64 irq = READ_ONCE(v->irq_tsc);
+	const struct vb_serve_look look = {
+		.irq = irq,
+		.told = v->kicked_for == irq && v->kicked_sent == sent,
+		.answered = READ_ONCE(v->answered),
+		.now = rdtsc(),
+		.moment = vbh_rings_cycles(VBH_RINGS_FIRST_US),
+		.sent = sent != READ_ONCE(v->irq_sent),
+		.prompt = timer,
+	};
+
+	/* Behind what has been sent comes nothing. */
+	if (mine && !(mine & VBH_RINGS_RECEIVE))
+		return false;
+	return vb_serve_goes_on(&v->serve, &look);
+}
+
+/* Context: preemption disabled; current is the vCPU's thread. */
+static enum vb_rings vbh_rings_look(struct vbh_vcpu *v, bool timer)
+{
+	const struct vbh_ring_mm *m = vbh_rings_mine(v);
+	enum vb_rings rings = vbh_rings_read(m, READ_ONCE(v->irq_rings));
+
+	if (rings == VB_RINGS_OPEN && vbh_rings_finishing(v, m, timer))
+		rings = VB_RINGS_HELD;
 	/*
 	 * An interrupt that is delivered between the reading and this is lost
-	 * to vbh_rings_irq(): no holder until the next look. The fast path, if
-	 * nobody runs, does not go by this.
+	 * to vbh_rings_irq(): no holder until the next look. What is boosted
+	 * for an interrupt that waits does not go by this.
 	 */
 	WRITE_ONCE(v->rings, rings);
 	return rings;
 }
 
 /**
- * vbh_rings_allow() - do all rings of the VM allow interrupts?
- * @v: vCPU
+ * vbh_rings_allow() - do the rings that a vCPU serves allow interrupts?
+ * @v: vCPU; if it is not known which these are, all of the VM
  *
  * As of the last look, unless an interrupt was delivered to the vCPU since.
  * Context: any.
@@ -185,21 +176,130 @@ bool vbh_rings_allow(const struct vbh_vcpu *v)
 	return READ_ONCE(v->rings) == VB_RINGS_OPEN;
 }
 
-/* An interrupt for @v: there is something to do again. Context: any. */
-void vbh_rings_irq(struct vbh_vcpu *v)
+/*
+ * The signal that a device has just given, or is about to; 0: none, or it
+ * cannot be seen. Without event index it never can: the driver sets the flag
+ * when it has got the interrupt.
+ */
+static u32 vbh_ring_signal(const struct vbh_ring *r, u64 features)
 {
-	if (READ_ONCE(v->rings) == VB_RINGS_OPEN)
-		WRITE_ONCE(v->rings, VB_RINGS_HELD);
+	u64 avail = READ_ONCE(r->avail), used = READ_ONCE(r->used);
+	u16 used_event, used_idx;
+	u32 num = READ_ONCE(r->num);
+
+	if (!avail || !num || !(features & VB_RING_F_EVENT_IDX) ||
+	    !vb_ring_is_legible(features) ||
+	    vbh_peek(used_event, avail + VB_RING_USED_EVENT(num)) ||
+	    vbh_peek(used_idx, used + VB_RING_USED_IDX))
+		return 0;
+	return vb_ring_signal(used_idx, used_event);
 }
 
-/* Who got the CPU for an interrupt becomes a holder with that. */
-static bool vbh_is_boosted_holder(const struct vbh_vcpu *v)
+/*
+ * Of which rings is an interrupt that is being delivered? Of those, @among
+ * these, that have signalled since this was last asked. Two devices at the same
+ * moment may be taken for each other, also a disk for a ring that is just about
+ * to signal: then a vCPU goes by a wrong ring, or a ring too many, for that once.
+ *
+ * Context: preemption disabled. Return: a bit for each, 0: it is not known.
+ */
+static u32 vbh_rings_signalled(struct vbh_ring_mm *m, u32 among)
+{
+	u32 which = 0, signal;
+	int i;
+
+	if (!m || READ_ONCE(m->incomplete))
+		return 0;
+	for (i = 0; i < VBH_MM_RINGS; i++) {
+		struct vbh_ring_dev *dev = &m->dev[i / VBH_DEV_RINGS];
+		struct vbh_ring *r = &dev->ring[i % VBH_DEV_RINGS];
+
+		if (!(among & BIT(i)) || !READ_ONCE(r->avail))
+			continue;
+		signal = vbh_ring_signal(r, READ_ONCE(dev->features));
+		if (vb_signal_is_new(signal, READ_ONCE(r->told))) {
+			WRITE_ONCE(r->told, signal);
+			which |= BIT(i);
+		}
+	}
+	return which;
+}
+
+/**
+ * vbh_is_boosted_holder() - does a vCPU have the CPU for as long as it serves?
+ * @v: vCPU; who got the CPU for an interrupt becomes a holder with that
+ * Context: any.
+ * Return: it does.
+ */
+bool vbh_is_boosted_holder(const struct vbh_vcpu *v)
 {
 	enum vbh_boost_count why = READ_ONCE(v->boost.why);
 
 	return READ_ONCE(v->boost.state) != VBH_BOOST_IDLE &&
 	       (why == VBH_B_HOLDER ||
-		(why == VBH_B_FAST_PATH && !vbh_says_itself(v)));
+		(vbh_is_for_irq(why) && !vbh_says_itself(v)));
+}
+
+/*
+ * A device has sent what was in transmit rings, @which: who is boosted for a
+ * receive ring that belongs to one of them, has emptied it and has sent something
+ * since, has answered. Context: preemption disabled.
+ */
+static void vbh_rings_answered(const struct vbh_vm *vm,
+			       const struct vbh_ring_mm *m, u32 which)
+{
+	u32 mine, receive = (which >> 1) & VBH_RINGS_RECEIVE;
+	struct vbh_vcpu *v;
+	u64 irq;
+
+	list_for_each_entry_rcu(v, &vm->vcpus, list,
+				rcu_read_lock_sched_held()) {
+		/* One that comes behind this is not answered. */
+		irq = READ_ONCE(v->irq_tsc);
+		mine = READ_ONCE(v->irq_rings);
+		if (!(mine & receive) || !vbh_is_boosted_holder(v) ||
+		    vbh_rings_sent(v, m) == READ_ONCE(v->irq_sent) ||
+		    vbh_rings_read(m, mine) != VB_RINGS_OPEN)
+			continue;
+		WRITE_ONCE(v->answered, irq);
+		vbh_boost_end(v, VBH_B_END_DONE);
+	}
+}
+
+/**
+ * vbh_rings_irq() - an interrupt for a vCPU: there is something to do again
+ * @v: vCPU
+ * @fresh: what it has been sent before may still be in the works
+ *
+ * Who delivers it is vhost's worker, which has the VM's mm, or somebody else.
+ *
+ * Context: preemption disabled, perhaps with interrupts off.
+ * Return: it may be more than that something has been transmitted.
+ */
+bool vbh_rings_irq(struct vbh_vcpu *v, bool fresh)
+{
+	struct vbh_ring_mm *m = vbh_rings_mine(v);
+	u32 seen = READ_ONCE(v->irq_seen), which, before;
+
+	/* Mostly those that were this vCPU's before: others need not be read. */
+	which = vbh_rings_signalled(m, seen) ?: vbh_rings_signalled(m, ~seen);
+	if (which & ~seen)
+		WRITE_ONCE(v->irq_seen, seen | which);
+	if (which & ~VBH_RINGS_RECEIVE && atomic_read(&v->vm->nr_boosts))
+		vbh_rings_answered(v->vm, m, which);
+	/*
+	 * Two at once may lose a bit, and a look just now judges the interrupt
+	 * before by these: then it is done a little too early, or too late.
+	 */
+	before = READ_ONCE(v->irq_rings);
+	if (fresh && READ_ONCE(v->rings) != VB_RINGS_OPEN)
+		WRITE_ONCE(v->irq_rings, before && which ? before | which : 0);
+	else
+		WRITE_ONCE(v->irq_rings, which);
+	WRITE_ONCE(v->irq_sent, vbh_rings_sent(v, m));
+	if (READ_ONCE(v->rings) == VB_RINGS_OPEN)
+		WRITE_ONCE(v->rings, VB_RINGS_HELD);
+	return !which || which & VBH_RINGS_RECEIVE;
 }
 
 /**
@@ -209,7 +309,7 @@ static bool vbh_is_boosted_holder(const struct vbh_vcpu *v)
  */
 void vbh_rings_put(struct vbh_vcpu *v)
 {
-	if (vbh_rings_look(v) != VB_RINGS_OPEN)
+	if (vbh_rings_look(v, false) != VB_RINGS_OPEN)
 		return;
 	atomic64_inc(&v->vm->boosts[VBH_B_NO_HOLDER]);
 	if (vbh_is_boosted_holder(v))
@@ -218,7 +318,20 @@ void vbh_rings_put(struct vbh_vcpu *v)
 
 static void vbh_rings_start(struct vbh_vcpu *v)
 {
-	hrtimer_start(&v->rings_timer, ns_to_ktime(VBH_RINGS_US * NSEC_PER_USEC),
+	u64 irq = READ_ONCE(v->irq_tsc), from = irq, next, ns;
+	unsigned int least = VBH_RINGS_FIRST_US;
+
+	/* A TSC that Linux could not calibrate. */
+	if (!tsc_khz)
+		return;
+	if (irq && v->kicked_for == irq) {
+		from = v->kicked;
+		least = VBH_RINGS_KICK_US;
+	}
+	next = vb_serve_next(&v->serve, irq, from, rdtsc());
+	ns = clamp_t(u64, div_u64(next * USEC_PER_SEC, tsc_khz),
+		     least * NSEC_PER_USEC, VBH_RINGS_US * NSEC_PER_USEC);
+	hrtimer_start(&v->rings_timer, ns_to_ktime(ns),
 		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
@@ -231,12 +344,27 @@ void vbh_rings_load(struct vbh_vcpu *v)
 {
 	/*
 	 * As seen when it lost its CPU, or there is nothing to be read. What
-	 * came since counts, too: the fast path is for that.
+	 * came since counts, too: such boosts are for that.
 	 */
 	if (vbh_is_boosted_holder(v) &&
 	    (READ_ONCE(v->rings) == VB_RINGS_HELD ||
-	     READ_ONCE(v->boost.why) == VBH_B_FAST_PATH))
+	     vbh_is_for_irq(READ_ONCE(v->boost.why))))
 		vbh_rings_start(v);
+}
+
+/* Of a boosted holder. Context: interrupts off; current is its thread. */
+static void vbh_rings_step(struct vbh_vcpu *v)
+{
+	switch (vbh_rings_look(v, true)) {
+	case VB_RINGS_OPEN:
+		vbh_boost_end(v, VBH_B_END_DONE);
+		break;
+	case VB_RINGS_HELD:
+		vbh_rings_start(v);
+		break;
+	case VB_RINGS_UNKNOWN:
+		break;
+	}
 }
 
 static enum hrtimer_restart vbh_rings_tick(struct hrtimer *timer)
@@ -244,20 +372,39 @@ static enum hrtimer_restart vbh_rings_tick(struct hrtimer *timer)
 	struct vbh_vcpu *v = container_of(timer, struct vbh_vcpu, rings_timer);
 
 	/* If it has left this CPU, its next load begins anew. */
-	if (current != READ_ONCE(v->task) || !vbh_is_boosted_holder(v))
-		return HRTIMER_NORESTART;
-	switch (vbh_rings_look(v)) {
-	case VB_RINGS_OPEN:
-		vbh_boost_end(v, VBH_B_END_DONE);
-		break;
-	case VB_RINGS_HELD:
-		/* Not RESTART: a load elsewhere may start it at any time. */
-		vbh_rings_start(v);
-		break;
-	case VB_RINGS_UNKNOWN:
-		break;
-	}
+	if (current == READ_ONCE(v->task) && vbh_is_boosted_holder(v))
+		vbh_rings_step(v);
+	/* Not RESTART: a load elsewhere may start it at any time. */
 	return HRTIMER_NORESTART;
+}
+
+/**
+ * vbh_rings_kicked() - a vCPU has told some device that there is something
+ * @v: vCPU; current is its thread
+ *
+ * If it has sent something since its interrupt that is taken to be about that,
+ * also where it is another device.
+ *
+ * Context: preemption disabled.
+ */
+void vbh_rings_kicked(struct vbh_vcpu *v)
+{
+	u64 irq = READ_ONCE(v->irq_tsc);
+	unsigned long flags;
+	u32 sent;
+
+	smp_rmb();	/* an interrupt writes irq_tsc after the rest */
+	sent = vbh_rings_sent(v, vbh_rings_mine(v));
+	if (!irq || !vbh_is_boosted_holder(v) || sent == READ_ONCE(v->irq_sent))
+		return;
+	atomic64_inc(&v->vm->boosts[VBH_B_KICKS]);
+	/* The timer does the same. */
+	local_irq_save(flags);
+	v->kicked = rdtsc();
+	v->kicked_for = irq;
+	v->kicked_sent = sent;
+	vbh_rings_step(v);
+	local_irq_restore(flags);
 }
 
 /* Before the hooks find @v. Context: any. */
@@ -295,308 +442,4 @@ unsigned int vbh_rings_known(const struct vbh_vm *vm)
 	}
 	preempt_enable();
 	return n;
-}
-
-/* ---- learning and forgetting; all under the lock ---- */
-
-static void vbh_ring_set(struct vbh_ring *r, u64 avail, u64 used)
-{
-	if (!r->avail && avail)
-		vbh_stat_inc(VBH_S_RINGS_LEARNT);
-	else if (r->avail && !avail)
-		vbh_stat_inc(VBH_S_RINGS_FORGOTTEN);
-	WRITE_ONCE(r->used, used);
-	WRITE_ONCE(r->avail, avail);
-}
-
-static void vbh_ring_dev_forget(struct vbh_ring_dev *dev)
-{
-	int i;
-
-	for (i = 0; i < VBH_DEV_RINGS; i++)
-		vbh_ring_set(&dev->ring[i], 0, 0);
-	dev->file = NULL;
-}
-
-static struct vbh_ring_dev *vbh_ring_dev_find(struct vbh_ring_mm *m,
-					      const struct file *file)
-{
-	int i;
-
-	for (i = 0; i < VBH_RING_DEVS; i++)
-		if (m->dev[i].file == file)
-			return &m->dev[i];
-	return NULL;
-}
-
-/* @new: free memory for a process, NULL when it has been used. */
-static struct vbh_ring_dev *vbh_ring_dev_get(const struct file *file,
-					     struct vbh_ring_mm **new)
-{
-	struct vbh_ring_mm *m = vbh_ring_mm_find(current->mm);
-	struct vbh_ring_dev *dev;
-
-	if (!m && *new && vbh_ring_mms < VBH_RING_MMS) {
-		m = *new;
-		*new = NULL;
-		m->mm = current->mm;
-		hlist_add_head_rcu(&m->node, vbh_ring_bucket(m->mm));
-		vbh_ring_mms++;
-	}
-	if (!m)
-		return NULL;
-	dev = vbh_ring_dev_find(m, file);
-	if (dev)
-		return dev;
-	dev = vbh_ring_dev_find(m, NULL);
-	if (!dev) {
-		WRITE_ONCE(m->incomplete, true);
-		return NULL;
-	}
-	*dev = (struct vbh_ring_dev){
-		.file = file,
-		.features = VB_RING_F_NOT_SAID,
-	};
-	return dev;
-}
-
-/*
- * Forgets the devices of @file or of @mm (NULL: of all). Return: a process that
- * is left without a device, to be freed; there may be more. Few and rare: they
- * are gone through.
- */
-static struct vbh_ring_mm *vbh_rings_forget_some(const struct file *file,
-						 const struct mm_struct *mm)
-{
-	struct vbh_ring_mm *m;
-	int b, i, left;
-
-	for (b = 0; b < ARRAY_SIZE(vbh_ring_hash); b++)
-		hlist_for_each_entry(m, &vbh_ring_hash[b], node) {
-			for (i = left = 0; i < VBH_RING_DEVS; i++) {
-				struct vbh_ring_dev *dev = &m->dev[i];
-
-				if (dev->file && (!file || dev->file == file) &&
-				    (!mm || m->mm == mm))
-					vbh_ring_dev_forget(dev);
-				left += !!dev->file;
-			}
-			if (left)
-				continue;
-			hlist_del_rcu(&m->node);
-			vbh_ring_mms--;
-			return m;
-		}
-	return NULL;
-}
-
-static void vbh_rings_forget(const struct file *file,
-			     const struct mm_struct *mm)
-{
-	struct vbh_ring_mm *m;
-	unsigned long flags;
-
-	do {
-		raw_spin_lock_irqsave(&vbh_rings_lock, flags);
-		m = vbh_rings_forget_some(file, mm);
-		raw_spin_unlock_irqrestore(&vbh_rings_lock, flags);
-		if (m)
-			kfree_rcu(m, rcu);
-	} while (m);
-}
-
-/* A process's last VM has gone. Context: any. */
-void vbh_rings_vm_gone(const struct mm_struct *mm)
-{
-	vbh_rings_forget(NULL, mm);
-}
-
-/* ---- the probes ---- */
-
-struct vbh_ring_call {
-	const struct file *file;
-	u32 cmd;
-	u32 index;
-	union {
-		struct {
-			u64 avail, used;
-		};
-		u64 features;
-		u32 num;
-		s32 fd;
-	};
-};
-
-/* What the VMM asks for. Return: not 0: cannot be read. */
-static int vbh_ring_call_read(struct vbh_ring_call *c, void __user *arg)
-{
-	struct vhost_vring_addr __user *addr = arg;
-	struct vhost_vring_state __user *state = arg;
-	struct vhost_vring_file __user *file = arg;
-
-	switch (c->cmd) {
-	case VHOST_SET_FEATURES:
-		return vbh_peek(c->features, arg);
-	case VHOST_SET_FEATURES_ARRAY: {
-		struct vhost_features_array __user *array = arg;
-		u64 count;
-
-		c->features = 0;
-		return vbh_peek(count, &array->count) ||
-		       (count && vbh_peek(c->features, &array->features[0]));
-	}
-	case VHOST_SET_VRING_NUM:
-		return vbh_peek(c->index, &state->index) ||
-		       vbh_peek(c->num, &state->num);
-	case VHOST_SET_VRING_ADDR:
-		return vbh_peek(c->index, &addr->index) ||
-		       vbh_peek(c->avail, &addr->avail_user_addr) ||
-		       vbh_peek(c->used, &addr->used_user_addr);
-	case VHOST_NET_SET_BACKEND:
-		return vbh_peek(c->index, &file->index) ||
-		       vbh_peek(c->fd, &file->fd);
-	}
-	return 0;
-}
-
-/* Nonzero: not ours, the return of this call is not probed. */
-static int vbh_ring_call_entry(struct kretprobe_instance *ri,
-			       struct pt_regs *regs)
-{
-	struct vbh_ring_call *c = (struct vbh_ring_call *)ri->data;
-
-	c->file = (const struct file *)regs->di;
-	c->cmd = regs->si;
-	c->index = 0;
-	switch (c->cmd) {
-	case VHOST_SET_FEATURES:
-	case VHOST_SET_FEATURES_ARRAY:
-	case VHOST_SET_VRING_NUM:
-	case VHOST_SET_VRING_ADDR:
-	case VHOST_NET_SET_BACKEND:
-	case VHOST_RESET_OWNER:
-		break;
-	default:
-		return 1;
-	}
-	/* What is not known any more is forgotten. */
-	if (!current->mm || vbh_ring_call_read(c, (void __user *)regs->dx) ||
-	    c->index >= VBH_DEV_RINGS)
-		c->cmd = VHOST_RESET_OWNER;
-	return 0;
-}
-
-static void vbh_ring_call_apply(struct vbh_ring_dev *dev,
-				const struct vbh_ring_call *c)
-{
-	struct vbh_ring *r = &dev->ring[c->index];
-
-	switch (c->cmd) {
-	case VHOST_SET_VRING_NUM:
-		WRITE_ONCE(r->num, c->num);
-		break;
-	case VHOST_SET_VRING_ADDR:
-		vbh_ring_set(r, c->avail, c->used);
-		break;
-	case VHOST_NET_SET_BACKEND:
-		if (c->fd < 0)
-			vbh_ring_set(r, 0, 0);
-		break;
-	default:
-		WRITE_ONCE(dev->features, c->features);
-	}
-}
-
-/* Context: preemption disabled. */
-static int vbh_ring_call_return(struct kretprobe_instance *ri,
-				struct pt_regs *regs)
-{
-	struct vbh_ring_call *c = (struct vbh_ring_call *)ri->data;
-	struct vbh_ring_mm *new = NULL;
-	struct vbh_ring_dev *dev;
-	unsigned long flags;
-
-	if (regs_return_value(regs))
-		return 0;
-	if (c->cmd == VHOST_RESET_OWNER) {
-		vbh_rings_forget(c->file, NULL);
-		return 0;
-	}
-	/* From the free lists only, as in vbh_vcpu_discover(). */
-	if (!vbh_ring_mm_find(current->mm))
-		new = kzalloc(sizeof(*new), __GFP_NOWARN);
-	raw_spin_lock_irqsave(&vbh_rings_lock, flags);
-	dev = vbh_ring_dev_get(c->file, &new);
-	if (dev)
-		vbh_ring_call_apply(dev, c);
-	raw_spin_unlock_irqrestore(&vbh_rings_lock, flags);
-	kfree(new);
-	return 0;
-}
-
-static int vbh_ring_release(struct kprobe *p, struct pt_regs *regs)
-{
-	vbh_rings_forget((const struct file *)regs->si, NULL);
-	return 0;
-}
-
-static struct kprobe vbh_release_probe;
-static struct kretprobe vbh_ioctl_probe;
-static bool vbh_rings_on;
-
-#define VBH_RELEASE	"vhost_net_release"
-#define VBH_IOCTL	"vhost_net_ioctl"
-
-/* Is vhost_net there? It is if one of the two is. Context: as below. */
-bool vbh_rings_there(void)
-{
-	return !vbh_probe_error(VBH_RELEASE) || !vbh_probe_error(VBH_IOCTL);
-}
-
-/**
- * vbh_rings_add() - learn where rings are from now on
- * @missing: the function that could not be probed
- * Context: process; callers serialise.
- * Return: 0 or a negative errno.
- */
-int vbh_rings_add(const char **missing)
-{
-	int err;
-
-	if (vbh_rings_on)
-		return 0;
-	/* Cleared: a probe cannot be registered again otherwise. */
-	vbh_release_probe = (struct kprobe) {
-		.symbol_name = VBH_RELEASE,
-		.pre_handler = vbh_ring_release,
-	};
-	vbh_ioctl_probe = (struct kretprobe) {
-		.kp.symbol_name = VBH_IOCTL,
-		.entry_handler = vbh_ring_call_entry,
-		.handler = vbh_ring_call_return,
-		.data_size = sizeof(struct vbh_ring_call),
-		.maxactive = max(64, 2 * (int)num_possible_cpus()),
-	};
-	/* Nothing is learnt that would not be forgotten. */
-	*missing = vbh_release_probe.symbol_name;
-	err = register_kprobe(&vbh_release_probe);
-	if (err)
-		return err;
-	*missing = vbh_ioctl_probe.kp.symbol_name;
-	err = register_kretprobe(&vbh_ioctl_probe);
-	if (err)
-		unregister_kprobe(&vbh_release_probe);
-	vbh_rings_on = !err;
-	return err;
-}
-
-/* And no longer. Context: as vbh_rings_add(). */
-void vbh_rings_del(void)
-{
-	if (!vbh_rings_on)
-		return;
-	unregister_kretprobe(&vbh_ioctl_probe);
-	unregister_kprobe(&vbh_release_probe);
-	vbh_rings_on = false;
-	vbh_rings_forget(NULL, NULL);
 }

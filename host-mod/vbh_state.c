@@ -186,6 +186,19 @@ static __always_inline void vbh_change(struct vbh_vcpu *v,
 		vbh_publish(v, reg, state);
 }
 
+static DEFINE_PER_CPU(bool, vbh_has_vcpu);
+
+/**
+ * vbh_cpu_has_vcpu() - does a vCPU run there, of whatever VM?
+ * @cpu: CPU of the host
+ * Context: any.
+ * Return: it does, or did just now.
+ */
+bool vbh_cpu_has_vcpu(int cpu)
+{
+	return READ_ONCE(per_cpu(vbh_has_vcpu, cpu));
+}
+
 /*
  * Entry of kvm_arch_vcpu_load(). Context: preemption disabled; from
  * finish_task_switch() or from an ioctl, never under the run-queue lock.
@@ -213,6 +226,7 @@ void vbh_on_load(struct kvm_vcpu *vcpu)
 	    (v->word & VBH_STATE_MASK) != VB_VCPU_PREEMPTED)
 		vbh_vm_reset(vcpu->kvm);
 	gone = v->changed_tsc;
+	this_cpu_write(vbh_has_vcpu, true);
 	vbh_change(v, vcpu, VB_VCPU_RUNNING);
 	vbh_holder_load(v, gone);
 	/* Not at the put: who sleeps inside KVM has been counted by then. */
@@ -252,11 +266,15 @@ void vbh_on_put(struct kvm_vcpu *vcpu)
 		vbh_stat_inc(VBH_S_UNKNOWN_VCPU);
 		return;
 	}
+	this_cpu_write(vbh_has_vcpu, false);
 	state = vbh_put_state(vcpu);
 	WRITE_ONCE(v->task, current);
-	smp_wmb();	/* who sees PREEMPTED sees whom: vbh_holder_irq() */
+	smp_wmb();	/* who sees that sees whom: vbh_holder_irq() */
+	if (state != VB_VCPU_PREEMPTED)
+		vbh_holder_leave(v, state);
 	vbh_change(v, vcpu, state);
-	vbh_holder_put(v, state);
+	if (state == VB_VCPU_PREEMPTED)
+		vbh_holder_put(v);
 }
 
 /**

@@ -90,8 +90,9 @@ TRACE_EVENT(vb_host_redirect,
 #define vbh_show_boost(why)						\
 	__print_symbolic(why, { 1, "hint" }, { 2, "task" },		\
 			 { 3, "holder" }, { 4, "fast_path" },		\
-			 { 6, "done" }, { 7, "off_cpu" },		\
-			 { 8, "bound" }, { 9, "gone" })
+			 { 5, "waiting" },				\
+			 { 7, "done" }, { 8, "off_cpu" },		\
+			 { 9, "bound" }, { 10, "gone" })
 
 TRACE_EVENT(vb_host_boost,
 	TP_PROTO(int pid, u32 vcpu_id, u32 why),

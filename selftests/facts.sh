@@ -75,6 +75,7 @@ host_does_without task_struct.nr_cpus_allowed task_struct.nr_cpus_alloweD \
 	task_struct.nr_cpus_alloweD boost
 host_does_without '0(task_struct*,8)' '0(task_struct*,4)' set_user_nice boost_changes
 host_does_without '8(file*,4,8)' '8(file*,8,8)' vhost_net_ioctl rings
+host_does_without '4(kvm_vcpu*,kvm_io_device*,' '8(kvm_vcpu*,kvm_io_device*,' ioeventfd_write kicks
 
 # ---- the guest ----
 

@@ -82,6 +82,7 @@ host_without __sched_setscheduler boost_changes
 host_without set_user_nice boost_changes
 host_without vhost_net_ioctl rings
 host_without vhost_net_release rings
+host_without ioeventfd_write kicks
 for hook in kvm_arch_vcpu_destroy kvm_arch_destroy_vm kvm_arch_vcpu_put kvm_arch_vcpu_load; do
 	host_refuses $hook
 done

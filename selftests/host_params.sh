@@ -23,6 +23,7 @@ refuses vbalance_host boost_cpu_share=51
 refuses vbalance_host boost_row=0
 refuses vbalance_host boost_repay=2
 refuses vbalance_host holder_us=100001
+refuses vbalance_host boost_waiting=2
 
 loads() {
 	for _ in 1 2 3 4 5; do
@@ -42,14 +43,14 @@ check "redirection is offered" grep -q "^redirect on" $HOST/features
 check "boosts are offered" grep -q "^boost on" $HOST/features
 check "all hooks of redirection are on, or not there" \
 	grep -q -E "^redirect on \((ftrace|kprobe)\)$" $HOST/features
-for value in redirect_leaving=1 boost=1 boost_us=2000 boost_share=5 boost_vcpu_share=4 boost_cpu_share=10 boost_row=4 boost_repay=1 holder_us=3000; do
+for value in redirect_leaving=1 boost=1 boost_us=2000 boost_share=5 boost_vcpu_share=4 boost_cpu_share=10 boost_row=4 boost_repay=1 holder_us=3000 boost_waiting=1; do
 	equal "default: $value" "$(cat /sys/module/vbalance_host/parameters/"${value%%=*}")" "${value#*=}"
 done
 for value in redirect_leaving=0 redirect_leaving=1 vmm_us=0 vmm_us=1000000 threshold=100 boost=0 boost=1 \
 		boost_us=50 boost_us=20000 boost_share=0 boost_share=50 \
 		boost_vcpu_share=0 boost_vcpu_share=50 boost_row=1 boost_row=100 \
 		boost_repay=0 boost_repay=1 \
-		holder_us=0 holder_us=100000; do
+		boost_waiting=0 boost_waiting=1 holder_us=0 holder_us=100000; do
 	echo "${value#*=}" > /sys/module/vbalance_host/parameters/"${value%%=*}"
 	equal "live: $value" "$(cat /sys/module/vbalance_host/parameters/"${value%%=*}")" "${value#*=}"
 done
@@ -64,6 +65,7 @@ refuses_live vbalance_host boost_cpu_share=51
 refuses_live vbalance_host boost_row=101
 refuses_live vbalance_host boost_repay=2
 refuses_live vbalance_host holder_us=1s
+refuses_live vbalance_host boost_waiting=2
 unload vbalance_host
 load vbalance_host redirect=0
 check "redirect=0: not offered" grep -q "^redirect off (redirect=0" $HOST/features

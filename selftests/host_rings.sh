@@ -64,6 +64,7 @@ flood 1
 check "guest 0: holders are boosted" await 120 some 0 holder
 check "guest 0: they are done when the rings allow interrupts" await 120 some 0 ended_done
 check "guest 0: with the rings open there is no holder" await 120 some 0 no_holder
+check "guest 0: so are those that an interrupt waits for" await 120 some 0 waiting
 check "guest 1: holders are boosted" await 120 some 1 holder
 equal "guest 1: no ring, nobody is done" "$(boost 1 ended_done) $(boost 1 no_holder)" "0 0"
 say 0

@@ -13,6 +13,7 @@ unload vbalance_host
 
 check "load" load vbalance_host
 check "rings are watched" grep -q "^rings on" $HOST/features
+check "kicks are watched" grep -q "^kicks on" $HOST/features
 embed "rings" kvm_boost_rings
 check "unload" unload vbalance_host
 ktap_end

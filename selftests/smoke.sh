@@ -27,7 +27,7 @@ done
 guest 0 'burn 4 </dev/null >/dev/null 2>&1 &'
 traffic_start "$(guest_ip 0)"
 boosts() {
-	awk '$1 ~ /^(hint|task|holder|fast_path)$/ { n += $2 } END { exit !n }' \
+	awk '$1 ~ /^(hint|task|holder|waiting|fast_path)$/ { n += $2 } END { exit !n }' \
 		"$(vm_dir 0)/boost"
 }
 redirected() {

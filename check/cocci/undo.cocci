@@ -5,76 +5,41 @@
 
 virtual report
 
-@kprobe_off@
+@initialize:python@
 @@
-unregister_kprobe(...)
+import coccilib.report
 
-@kprobe_on depends on !kprobe_off@
+UNDO = {
+    "register_kprobe": ("unregister_kprobe",),
+    "register_kretprobe": ("unregister_kretprobe",),
+    "register_ftrace_function": ("unregister_ftrace_function",),
+    "tracepoint_probe_register": ("tracepoint_probe_unregister",
+                                  "tracepoint_synchronize_unregister"),
+    "register_module_notifier": ("unregister_module_notifier",),
+    "register_reboot_notifier": ("unregister_reboot_notifier",),
+    "register_pm_notifier": ("unregister_pm_notifier",),
+    "bus_register_notifier": ("bus_unregister_notifier",),
+    "atomic_notifier_chain_register": ("atomic_notifier_chain_unregister",),
+    "cpuhp_setup_state": ("cpuhp_remove_state",),
+}
+called = []     # (function, its position)
+
+@call@
+identifier f;
 position p;
 @@
-register_kprobe@p(...)
+f@p(...)
 
 @script:python depends on report@
-p << kprobe_on.p;
+f << call.f;
+p << call.p;
 @@
-coccilib.report.print_report(p[0], "no unregister_kprobe() in this file")
+called.append((f, p[0]))
 
-@kretprobe_off@
+@finalize:python depends on report@
 @@
-unregister_kretprobe(...)
-
-@kretprobe_on depends on !kretprobe_off@
-position p;
-@@
-register_kretprobe@p(...)
-
-@script:python depends on report@
-p << kretprobe_on.p;
-@@
-coccilib.report.print_report(p[0], "no unregister_kretprobe() in this file")
-
-@ftrace_off@
-@@
-unregister_ftrace_function(...)
-
-@ftrace_on depends on !ftrace_off@
-position p;
-@@
-register_ftrace_function@p(...)
-
-@script:python depends on report@
-p << ftrace_on.p;
-@@
-coccilib.report.print_report(p[0], "no unregister_ftrace_function() in this file")
-
-@notifier_off@
-@@
-unregister_module_notifier(...)
-
-@notifier_on depends on !notifier_off@
-position p;
-@@
-register_module_notifier@p(...)
-
-@script:python depends on report@
-p << notifier_on.p;
-@@
-coccilib.report.print_report(p[0], "no unregister_module_notifier() in this file")
-
-@tracepoint_off@
-@@
-tracepoint_probe_unregister(...)
-
-@tracepoint_waits@
-@@
-tracepoint_synchronize_unregister(...)
-
-@tracepoint_on depends on !tracepoint_off || !tracepoint_waits@
-position p;
-@@
-tracepoint_probe_register@p(...)
-
-@script:python depends on report@
-p << tracepoint_on.p;
-@@
-coccilib.report.print_report(p[0], "no tracepoint_probe_unregister() in this file, or nobody waits for probes that run (tracepoint_synchronize_unregister())")
+there = {(p.file, f) for f, p in called}
+for f, p in called:
+    for undo in UNDO.get(f, ()):
+        if (p.file, undo) not in there:
+            coccilib.report.print_report(p, f"{f}(), but no {undo}() in this file")

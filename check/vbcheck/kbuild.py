@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Both modules with all warnings, by the compiler and by sparse.
+"""Both modules with all warnings, by the compiler and by sparse, and what
+members of structures they use, by semind, which is sparse's.
 
-In one build, for it is the longest of the checks; sparse's words go into
-files of their own. It comes with its loader and libraries, so that it runs in
-the root of any kernel.
+In one build, for it is the longest of the checks; their words go into files of
+their own. They come with their loader and libraries, so that they run in the
+root of any kernel.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from vblab.root import WORK_IN_ROOT
 from vblab.toolsroot import LOADER
 from vblab.util import LabError
 
+from . import members
 from .findings import Finding, Skipped, located
 from .tools import Tools
 from .tree import Tree
@@ -37,6 +39,17 @@ d=/{work}/sparse
 "$d/{loader}" --library-path "$d" "$d/sparse" "$@" 2>"$d/log.$$"
 status=$?
 [ "$status" -le 1 ] || echo "sparse: error: ended with status $status" >>"$d/log.$$"
+# It looks at files below its folder only; the kernel's are relative to this one.
+for a; do
+	case $a in
+	-I./*) a=-I$PWD/${{a#-I./}} ;;
+	./*) a=$PWD/${{a#./}} ;;
+	esac
+	shift
+	set -- "$@" "$a"
+done
+cd /{work}/tree || exit
+"$d/{loader}" --library-path "$d" "$d/semind" -D "$d/uses.$$" add -- "$@" >"$d/said.$$" 2>&1
 exit 0
 """
 # cmd_checkdoc: kernel-doc wants Perl or Python, which these roots do not have: a check of
@@ -50,10 +63,11 @@ done
 
 
 def _sparse(tools: Tools) -> list[tuple[Path, str]]:
-    rel = "usr/bin/sparse"
     root = tools.root
+    programs = ("usr/bin/sparse", "usr/bin/semind")
     return [(root.path / lib, Path(lib).name)
-            for lib in (rel, LOADER, *root.libraries(rel))]
+            for lib in (*programs, LOADER,
+                        *(lib for p in programs for lib in root.libraries(p)))]
 
 
 class Builds:
@@ -62,23 +76,35 @@ class Builds:
     def __init__(self, tree: Tree, tools: Tools) -> None:
         self._tree, self._tools = tree, tools
         self._lock = {name: threading.Lock() for name in KERNELS}
-        self._made: dict[str, tuple[list[Finding], list[Finding]]] = {}
+        self._made: dict[str, dict[str, list[Finding]]] = {}
         self._refused: set[str] = set()
 
-    def findings(self, name: str, sparse: bool) -> list[Finding]:
+    def findings(self, name: str, kind: str) -> list[Finding]:
+        """@kind: "warnings", "sparse" or "members"."""
         with self._lock[name]:
             if name not in self._made:
                 try:
                     self._made[name] = self._build(name)
                 except LabError as e:
-                    self._made[name] = ([Finding("", 0, str(e))],
-                                        [Finding("", 0, "it does not build")])
-        if sparse and name in self._refused:
+                    none = [Finding("", 0, "it does not build")]
+                    self._made[name] = {"warnings": [Finding("", 0, str(e))],
+                                        "sparse": none, "members": none}
+        if kind == "sparse" and name in self._refused:
             raise Skipped("its headers are beyond Debian's sparse, and its "
                           "build does without")
-        return self._made[name][sparse]
+        return self._made[name][kind]
 
-    def _build(self, name: str) -> tuple[list[Finding], list[Finding]]:
+    def _members(self, tools: Tools, folder: Path) -> list[Finding]:
+        uses = [tools.run(["semind", "-D", tools.inside(p), "search", "-k",
+                           "m", "-f", members.FORMAT])
+                for p in sorted(folder.glob("uses.*")) if p.suffix[1:].isdigit()]
+        said = [Finding("", 0, p.read_text(errors="replace"))
+                for p in folder.glob("said.*") if p.stat().st_size]
+        if not uses:
+            said.append(Finding("", 0, "semind was not run"))
+        return said + members.of_tree("".join(uses), self._tree)
+
+    def _build(self, name: str) -> dict[str, list[Finding]]:
         kernel = kernels.get(name)
         tools = Tools(self._tools.root, self._tools.work / f"kernel-{name}")
         tree, sparse = tools.work / "tree", tools.work / "sparse"
@@ -99,11 +125,14 @@ class Builds:
         if _REFUSED in said and name != kernels.default():
             self._refused.add(name)
         logs = sorted(sparse.glob("log.*"))
-        if not logs:
-            return (_warnings(said, repo),
-                    [Finding("", 0, "sparse was not run")])
-        return _warnings(said, repo), _warnings(
-            "".join(p.read_text(errors="replace") for p in logs), repo)
+        return {
+            "warnings": _warnings(said, repo),
+            "sparse": _warnings("".join(p.read_text(errors="replace")
+                                        for p in logs), repo) if logs
+            else [Finding("", 0, "sparse was not run")],
+            "members": self._members(tools, sparse)
+            if name == kernels.default() else [],
+        }
 
 
 def _warnings(text: str, repo: Path) -> list[Finding]:

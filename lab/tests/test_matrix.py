@@ -107,14 +107,15 @@ class Table(unittest.TestCase):
         Result("new/new b: l1/a.sh: two", SKIPPED),
         Result("new/new b: boot and kernel logs", FAILED),
         Result("new/new c: l1/c.sh", SKIPPED, "no device"),
+        Result("new/new c: l1/d.sh: one", PASSED),
     ]
 
     def test_the_worst_counts(self):
         self.assertEqual(matrix.cells(self.PAIRS[0], self.RESULTS),
                          {"b: l1/a.sh": "FAIL", "b: boot and kernel logs": "ok"})
         self.assertEqual(matrix.cells(self.PAIRS[1], self.RESULTS),
-                         {"b: l1/a.sh": "ok", "b: boot and kernel logs": "FAIL",
-                          "c: l1/c.sh": "skip"})
+                         {"b: l1/a.sh": "part", "b: boot and kernel logs": "FAIL",
+                          "c: l1/c.sh": "skip", "c: l1/d.sh": "ok"})
 
     def test_table(self):
         lines = matrix.table(self.PAIRS, self.RESULTS).splitlines()
@@ -122,8 +123,9 @@ class Table(unittest.TestCase):
             ["1", "old/new"], ["2", "new/new"],
             ["host/guest", "1", "2"],
             ["b:", "boot", "and", "kernel", "logs", "ok", "FAIL"],
-            ["b:", "l1/a.sh", "FAIL", "ok"],
-            ["c:", "l1/c.sh", "-", "skip"]])
+            ["b:", "l1/a.sh", "FAIL", "part"],
+            ["c:", "l1/c.sh", "-", "skip"],
+            ["c:", "l1/d.sh", "-", "ok"]])
 
     def test_no_results(self):
         self.assertIn("old/new", matrix.table(self.PAIRS, []))

@@ -62,6 +62,13 @@ class Runs(unittest.TestCase):
         session.make_out(None)
         self.assertFalse(out.exists())
 
+    def test_several_in_a_second(self):
+        """Each has its own, also when the other one's is not seen in time."""
+        with mock.patch.object(time, "strftime", lambda _: "stamp"), \
+                mock.patch.object(Path, "exists", lambda _: False):
+            names = [session.make_out(None).name for _ in range(3)]
+        self.assertEqual(names, ["stamp", "stamp-2", "stamp-3"])
+
     def test_an_explicit_folder_removes_nothing(self):
         self.others(2 * session.KEEP_SECONDS)
         session.make_out(self.runs / "mine")

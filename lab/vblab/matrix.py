@@ -14,6 +14,7 @@ from .util import LabError
 
 # A cell of the table: the worst that a test's lines say.
 WORDS = {FAILED: "FAIL", PASSED: "ok", SKIPPED: "skip"}
+PART = "part"      # passed, but for what was skipped
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,15 @@ def on_pair(boot: Boot, pair: Pair) -> Boot:
 
 def cells(pair: Pair, results: list[Result]) -> dict[str, str]:
     """What the table shows of a pair: a word for each "boot: test"."""
-    found: dict[str, str] = {}
-    for state in (SKIPPED, PASSED, FAILED):
-        for r in results:
-            if r.state != state or not r.name.startswith(f"{pair.name} "):
-                continue
+    states: dict[str, set[str]] = {}
+    for r in results:
+        if r.name.startswith(f"{pair.name} "):
             # "PAIR BOOT: WHERE/TEST: what exactly"
             test = ": ".join(r.name[len(pair.name) + 1:].split(": ")[:2])
-            found[test] = WORDS[state]
-    return found
+            states.setdefault(test, set()).add(r.state)
+    return {test: PART if s == {PASSED, SKIPPED} else
+            WORDS[FAILED if FAILED in s else s.pop()]
+            for test, s in states.items()}
 
 
 def table(pairs: list[Pair], results: list[Result]) -> str:

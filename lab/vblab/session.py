@@ -296,10 +296,14 @@ def make_out(explicit: Path | None) -> Path:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     out = runs / stamp
     n = 1
-    while out.exists():
-        n += 1
-        out = runs / f"{stamp}-{n}"
-    out.mkdir()
+    while True:
+        # Another run may begin in the same second.
+        try:
+            out.mkdir()
+            break
+        except FileExistsError:
+            n += 1
+            out = runs / f"{stamp}-{n}"
     _held.append(hold(out))
     for old in surplus(runs.iterdir(), KEEP_RUNS, KEEP_SECONDS):
         remove_unless_held(old)

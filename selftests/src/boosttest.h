@@ -45,13 +45,33 @@ static inline long count(const char *name)
 static inline long begun(void)
 {
 	return count("hint") + count("task") + count("holder") +
-		count("fast_path");
+		count("waiting") + count("fast_path");
 }
 
 static inline long ended(void)
 {
 	return count("ended_done") + count("ended_off_cpu") +
 		count("ended_bound") + count("ended_gone");
+}
+
+/* For want of CPU time that the VM, the vCPU or the CPU has left. */
+static inline long no_time(void)
+{
+	return count("no_vm_tokens") + count("no_vcpu_tokens") +
+		count("no_cpu_tokens") + count("cpu_turn");
+}
+
+/* For another reason than that there was none to want it. */
+static inline long refused(void)
+{
+	return count("pause") + no_time() + count("in_row") +
+		count("not_needed");
+}
+
+/* Of vCPUs that an interrupt waits for: thought of, whatever came of it. */
+static inline long thought_of(void)
+{
+	return count("waiting") + count("fast_path") + refused();
 }
 
 /* Of the VM of another process, whatever its number; -1: it has none. */
@@ -130,6 +150,7 @@ static inline void defaults(void)
 	set_parameter("boost_row", "4");
 	set_parameter("boost_repay", "1");
 	set_parameter("holder_us", "3000");
+	set_parameter("boost_waiting", "1");
 }
 
 /*
@@ -238,6 +259,49 @@ static inline int more_preemptions(int i)
 	long n = vm_preempted(&m, i);
 
 	return AWAIT(vm_preempted(&m, i) > n + PREEMPTIONS);
+}
+
+/*
+ * vCPU 0 sleeps from now on. It is not woken by what is sent to it, as its APIC
+ * is off: a boost for that is asked for, and is found not to be needed.
+ */
+static inline int to_sleep(void)
+{
+	vm_command(&thread[0], VM_CMD_HALT);
+	return AWAIT(in_state(0, "halted"));
+}
+
+/* Return: how often it was, with 20 interrupts; -1: something else goes on. */
+static inline long thought_of_sleeper(void (*interrupt)(void))
+{
+	long n = thought_of();
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		interrupt();
+		usleep(3000);
+	}
+	return at_rest() ? thought_of() - n : -1;
+}
+
+/* Who runs where it went to sleep may not just then: again then. */
+static inline int sleeper_is_thought_of(void (*interrupt)(void))
+{
+	long n = 0;
+	int i;
+
+	for (i = 0; i < 50 && !n; i++)
+		n = thought_of_sleeper(interrupt);
+	return n > 0;
+}
+
+/* Return: it has slept until now. */
+static inline int wake_up(void)
+{
+	int slept = in_state(0, "halted");
+
+	vm_nmi(&m, 0);
+	return slept && AWAIT(!vm_box(&m, 0)->command);
 }
 
 /* ---- the hog on the vCPUs' CPU ---- */

@@ -67,11 +67,41 @@ static void hints(void)
 	defaults();
 }
 
-/* For want of CPU time that the VM, the vCPU or the CPU has left. */
-static long no_time(void)
+/*
+ * What is refused for want of a CPU's time does not cost that CPU any: others
+ * would have to pay for it. Interrupts while nobody runs, each of which may ask,
+ * until a counter has grown.
+ */
+static int asked_until(const char *counter, long by)
 {
-	return count("no_vm_tokens") + count("no_vcpu_tokens") +
-		count("no_cpu_tokens") + count("cpu_turn");
+	long n = count(counter);
+	int i;
+
+	for (i = 0; i < 50000 * slowness() && count(counter) < n + by; i++) {
+		send(0);
+		usleep(200);
+	}
+	return count(counter) >= n + by;
+}
+
+static void refusals(void)
+{
+	long n = begun();
+	int many;
+
+	generous("100");
+	set_parameter("boost_cpu_share", "0");
+	hog_start(HOG_FIFO);
+	AWAIT(in_state(0, "preempted"));
+	/* As much as a share of 1 % gets in ten seconds. */
+	many = asked_until("no_cpu_tokens", 4000);
+	report(many && at_rest() && begun() == n,
+	       "boost_cpu_share=0: many are refused");
+	set_parameter("boost_cpu_share", "1");
+	report(asked_until("fast_path", 1) && at_rest(),
+	       "boost_cpu_share=1 after that: boosted");
+	hog_stop();
+	defaults();
 }
 
 /* What is paid for, and how often in a row. */
@@ -362,19 +392,12 @@ static void holders(const char *who)
 
 /* ---- fast path ---- */
 
-/* For another reason than that there was none to want it. */
-static long refused(void)
-{
-	return count("pause") + no_time() + count("in_row") +
-		count("not_needed");
-}
-
 /*
  * vCPU 0 has lost its CPU to a real-time hog, or to vCPU 1, and nobody changes
- * his state while the MSI is sent. Returns how many boosts that made, -1:
- * there was no such moment.
+ * his state while the MSI is sent. Returns how many boosts of that kind it
+ * made, -1: there was no such moment.
  */
-static long fast_path(int other)
+static long sent_to_preempted(int other, const char *counter, int awaited)
 {
 	long n[2], before, no;
 	int i, good;
@@ -385,7 +408,7 @@ static long fast_path(int other)
 			return -1;
 		n[0] = vm_preempted(&m, 0);
 		n[1] = vm_preempted(&m, 1);
-		before = count("fast_path");
+		before = count(counter);
 		no = refused();
 		good = in_state(0, "preempted") &&
 			(!other || in_state(1, "running"));
@@ -394,20 +417,75 @@ static long fast_path(int other)
 			(!other || in_state(1, "running")) &&
 			n[0] == vm_preempted(&m, 0) &&
 			n[1] == vm_preempted(&m, 1);
-		if (!other)
-			AWAIT(count("fast_path") > before || refused() > no);
+		if (awaited)
+			AWAIT(count(counter) > before || refused() > no);
 		if (!at_rest())
 			return -1;
 		/* The last one was a long one: it has to pause, or to pay. */
 		if (refused() > no)
 			usleep(20000);
 		else if (good)
-			return count("fast_path") - before;
+			return count(counter) - before;
 	}
 	return -1;
 }
 
-static void fast_paths(const char *who)
+static long fast_path(int other)
+{
+	return sent_to_preempted(other, "fast_path", !other);
+}
+
+/* Another vCPU runs: nobody but the target can serve what has come for it. */
+static void waiting(const char *who, int says)
+{
+	char name[96];
+
+	generous("2000");
+	set_parameter("holder_us", "3000");
+	snprintf(name, sizeof(name), "%s, another one runs: %s", who,
+		 says ? "no boost for what waits" : "boosted for what waits");
+	expect(sent_to_preempted(1, "waiting", !says), !says, name);
+	set_parameter("boost_waiting", "0");
+	snprintf(name, sizeof(name), "%s, boost_waiting=0: not for what waits",
+		 who);
+	expect(sent_to_preempted(1, "waiting", 0), 0, name);
+	set_parameter("boost_waiting", "1");
+	set_parameter("holder_us", "0");
+	snprintf(name, sizeof(name), "%s, holder_us=0: not for what waits", who);
+	expect(sent_to_preempted(1, "waiting", 0), 0, name);
+}
+
+static void interrupt(void)
+{
+	send(0);
+}
+
+/* vCPU 0 sleeps, and vCPU 1 runs where it went to sleep. */
+static void sleeper(const char *who, int says)
+{
+	char name[96];
+	int slept;
+
+	generous("2000");
+	set_parameter("holder_us", "3000");
+	slept = to_sleep();
+	snprintf(name, sizeof(name), "%s, it sleeps, another one runs: %s", who,
+		 says ? "that one serves" : "thought of");
+	report(says ? !thought_of_sleeper(interrupt) :
+	       sleeper_is_thought_of(interrupt), name);
+	set_parameter("boost_waiting", "0");
+	snprintf(name, sizeof(name), "%s, it sleeps, boost_waiting=0: left alone",
+		 who);
+	expect(thought_of_sleeper(interrupt), 0, name);
+	set_parameter("boost_waiting", "1");
+	set_parameter("holder_us", "0");
+	snprintf(name, sizeof(name), "%s, it sleeps, holder_us=0: left alone", who);
+	expect(thought_of_sleeper(interrupt), 0, name);
+	snprintf(name, sizeof(name), "%s, it slept all the time", who);
+	report(slept && wake_up(), name);
+}
+
+static void fast_paths(const char *who, int says)
 {
 	struct sched_param fifo = { .sched_priority = 50 };
 	char name[96];
@@ -430,9 +508,11 @@ static void fast_paths(const char *who)
 	hog_stop();
 
 	start(1);
+	sleeper(who, says);
 	sched_setscheduler(thread[1].tid, SCHED_FIFO, &fifo);
 	snprintf(name, sizeof(name), "%s, another one runs: no fast path", who);
 	expect(fast_path(1), 0, name);
+	waiting(who, says);
 	vm_join(&thread[1]);
 	vm_mp_state(&m, 1, KVM_MP_STATE_RUNNABLE);
 
@@ -482,7 +562,7 @@ int main(int argc, char **argv)
 	before = attributes_of(tid);
 	holders("no area");
 	kinds();
-	fast_paths("no area");
+	fast_paths("no area", 0);
 	report(!vm_join(&thread[0]), "the vCPU ends well");
 
 	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
@@ -491,13 +571,14 @@ int main(int argc, char **argv)
 	tid = start(0);
 	holders("says nothing");
 	guest[0].critical = VB_CRITICAL_SAID;
-	fast_paths("says that it is not critical");
+	fast_paths("says that it is not critical", 1);
 	hog_start(HOG_FAIR);
 	set_parameter("holder_us", "100000");
 	holder(0, "says that it is not critical, an interrupt: no holder");
 	defaults();
 	hog_stop();
 	hints();
+	refusals();
 	rows(1);
 	rows(4);
 	rows(7);

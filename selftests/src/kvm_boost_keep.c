@@ -95,15 +95,14 @@ static void clamped(void)
 	both(was);
 }
 
+static const struct attr caller = { .policy = SCHED_FIFO, .priority = 5 };
+
 /*
  * Nobody keeps a real-time caller waiting: it is answered as the boost is on,
  * but the thread does not stay what that has made of it.
  */
 static void real_time_caller(void)
 {
-	static const struct attr caller = {
-		.policy = SCHED_FIFO, .priority = 5,
-	};
 	struct attributes before, want;
 	int i, good, err;
 	size_t n;
@@ -135,6 +134,54 @@ static void real_time_caller(void)
 		report(good, text);
 	}
 	hog_stop();
+}
+
+/*
+ * Nor is one without privileges: what a boosted thread may have, real-time as
+ * it is, others need RLIMIT_RTPRIO for. (With the flag, which a boosted thread
+ * has, and nobody may clear without privileges.)
+ */
+static void real_time_unprivileged(void)
+{
+	static const struct change asked = {
+		"", ATTR, { .policy = SCHED_FIFO, .priority = 1,
+			    .flags = ATTR_RESET_ON_FORK },
+	};
+	struct attributes want;
+	struct rlimit had, limit;
+	char text[96];
+	int i, good;
+
+	vm_must(getrlimit(RLIMIT_RTPRIO, &had), "RLIMIT_RTPRIO");
+	generous("20000");
+	hog_start(HOG_PULSES);
+	for (limit.rlim_cur = 0; limit.rlim_cur < 2; limit.rlim_cur++) {
+		limit.rlim_max = had.rlim_max > 2 ? had.rlim_max : 2;
+		vm_must(setrlimit(RLIMIT_RTPRIO, &limit), "RLIMIT_RTPRIO");
+		for (i = 0, good = 1; i < ROUNDS && good; i++) {
+			both(was);
+			good = apply_unprivileged(model, &asked) ==
+				(limit.rlim_cur ? 0 : EPERM);
+			want = attributes_of(model);
+			want.slack = -1;
+			guest[0].critical = CRITICAL;
+			good &= CATCH(is_fifo());
+			vm_must(set_attr(0, caller), "sched_setattr");
+			good &= by_unprivileged(&asked) ==
+				(limit.rlim_cur ? 0 : EPERM);
+			vm_must(set_attr(0, fair), "sched_setattr");
+			guest[0].critical = VB_CRITICAL_SAID;
+			good = good && becomes(tid, &want);
+		}
+		snprintf(text, sizeof(text),
+			 "SCHED_FIFO 1, by SCHED_FIFO without privileges, RLIMIT_RTPRIO %d: %s",
+			 (int)limit.rlim_cur,
+			 limit.rlim_cur ? "holds" : "refused");
+		report(good, text);
+	}
+	hog_stop();
+	both(was);
+	vm_must(setrlimit(RLIMIT_RTPRIO, &had), "RLIMIT_RTPRIO");
 }
 
 /* It is the process's, not the thread's: nothing may come in between. */
@@ -181,6 +228,7 @@ int main(void)
 		return 4;
 	changes(kept, NR_OF(kept));
 	real_time_caller();
+	real_time_unprivileged();
 	if (has_clamps) {
 		clamped();
 		changes(clamps, NR_OF(clamps));

@@ -511,6 +511,28 @@ static void test_holder_waited(void)
 	CHECK(vb_holder_waited(1001, 1000), "it had none");
 }
 
+/*
+ * A sleeper that gets its CPU at once is tried for more and more seldom, but
+ * never not at all, and for each interrupt as soon as one has been of use.
+ */
+static void test_wake(void)
+{
+	u32 quick = 0, n, asked = 0, last = 0;
+
+	for (n = 1; n <= 10000; n++) {
+		if (!vb_wake_ask(n, quick))
+			continue;
+		CHECK(n - last <= 128, "after %u", n - last);
+		last = n;
+		asked++;
+		quick = vb_wake_note(quick, false);
+	}
+	CHECK(asked > 100 && asked < 200, "asked %u times", asked);
+	CHECK_EQ(vb_wake_note(quick, true), 0, "needed");
+	for (n = 1; n < 100; n++)
+		CHECK(vb_wake_ask(n, 0), "each");
+}
+
 int main(void)
 {
 	static const struct ktap_test tests[] = {
@@ -533,6 +555,7 @@ int main(void)
 		{ "cycles since", test_cycles_since },
 		{ "a holder's time", test_holder_fresh },
 		{ "an interrupt waits for a CPU", test_holder_waited },
+		{ "an interrupt wakes a sleeper up", test_wake },
 	};
 
 	return ktap_main("boost", tests, ARRAY_SIZE(tests));

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+import unittest
+
+import checkpath  # noqa: F401
+from vbcheck import members
+from vbcheck.findings import Finding
+
+TEXTS = {
+    "host-mod/facts.c": "VB_MEMBER(A, task_struct, on_rq),\n"
+                        "\tVB_MEMBER(A, kvm_vcpu,\t\\\n\t\t  arch.cr0),",
+    "guest-mod/facts.c": "VB_MEMBER(B, irq_desc, lock), VB_FUNC(B, f, \"0\"),",
+    "compat/x.h": "VB_MEMBER_AS(group, cfs_rq, load.weight, vb_cfs_rq),",
+    "core/x.h": "VB_MEMBER(X, page, flags),",
+}
+
+
+def findings(*uses):
+    return list(members.findings("\n".join(uses), members.facts(TEXTS)))
+
+
+class Members(unittest.TestCase):
+    def test_facts(self):
+        self.assertEqual(members.facts(TEXTS), {
+            "host-mod": {("task_struct", "on_rq"), ("kvm_vcpu", "arch.cr0"),
+                         ("cfs_rq", "load.weight")},
+            "guest-mod": {("irq_desc", "lock"), ("cfs_rq", "load.weight")}})
+
+    def test_facts_of_the_module_count(self):
+        use = "task_struct.on_rq {}/a.c 3"
+        self.assertEqual(findings(use.format("host-mod")), [])
+        self.assertEqual(findings(use.format("guest-mod")), [
+            Finding("guest-mod/a.c", 3,
+                    "task_struct.on_rq is in no list of facts")])
+        self.assertEqual(findings(use.format("core")), [])
+
+    def test_paths(self):
+        self.assertEqual(findings("kvm_vcpu.arch host-mod/a.c 1",
+                                  "kvm_vcpu_arch.cr0 host-mod/a.c 1"), [])
+        for name in ("kvm_vcpu.cr1", "kvm_vcpu_arch.cr2", "other.arch"):
+            self.assertEqual(len(findings(f"{name} host-mod/a.c 1")), 1, name)
+
+    def test_ours_and_whole_structures(self):
+        self.assertEqual(findings("vb_bucket.tokens host-mod/a.c 1",
+                                  "vbh_vcpu.word host-mod/a.c 1",
+                                  ":vbh_h.symbol host-mod/a.c 1",
+                                  "task_struct.* host-mod/a.c 1"), [])
+
+    def test_nameless(self):
+        self.assertEqual(findings("?.on_rq host-mod/a.c 1"), [])
+        self.assertEqual(len(findings("?.state host-mod/a.c 1")), 1)
+
+    def test_what_is_not_understood_is_a_finding(self):
+        self.assertEqual(findings("semind: cannot open"),
+                         [Finding("", 0, "semind: cannot open")])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * When a vCPU tells a device that there is something in its ring: a write that
+ * KVM hands to an eventfd, vhost's (virt/kvm/eventfd.c). From that VM exit on one
+ * that has answered is looked at closely (CoINT, III.B: instant transitory
+ * scheduling). Without it the timer of vbh_rings.c sees that some 100 to 200 us
+ * later, in which vhost waits for the vCPU if both share a CPU.
+ *
+ * At the return, when the device has been told: not before.
+ */
+#include <linux/kprobes.h>
+#include <linux/kvm_host.h>
+
+#include "../common/fault.h"
+#include "vbh.h"
+
+struct vbh_kick {
+	const struct kvm_vcpu *vcpu;
+};
+
+/* Nonzero: of no interest, the return of this call is not probed. */
+static int vbh_kick_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	const struct kvm_vcpu *vcpu = (const struct kvm_vcpu *)regs->di;
+	struct vbh_kick *k = (struct vbh_kick *)ri->data;
+	const struct vbh_vcpu *v = vbh_vcpu_find(vcpu);
+
+	if (likely(!v || !vbh_is_boosted_holder(v)))
+		return 1;
+	k->vcpu = vcpu;
+	return 0;
+}
+
+/*
+ * Found again: between the two no RCU read side keeps what was found then. The
+ * vCPU is this thread's, in KVM_RUN. Context: preemption disabled.
+ */
+static int vbh_kick_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	const struct vbh_kick *k = (const struct vbh_kick *)ri->data;
+	struct vbh_vcpu *v = vbh_vcpu_find(k->vcpu);
+
+	/* Otherwise it was not this eventfd's address. */
+	if (v && !regs_return_value(regs))
+		vbh_rings_kicked(v);
+	return 0;
+}
+
+static struct kretprobe vbh_kick_probe;
+static bool vbh_kicks_on;
+
+/**
+ * vbh_kicks_add() - look at who tells a device something, from now on
+ * Context: process; callers serialise.
+ * Return: 0 or a negative errno.
+ */
+int vbh_kicks_add(void)
+{
+	int err;
+
+	/* Cleared: a probe cannot be registered again otherwise. */
+	vbh_kick_probe = (struct kretprobe) {
+		.kp.symbol_name = VBH_KICK,
+		.entry_handler = vbh_kick_entry,
+		.handler = vbh_kick_return,
+		.data_size = sizeof(struct vbh_kick),
+		.maxactive = max(64, 2 * (int)num_possible_cpus()),
+	};
+	err = register_kretprobe(&vbh_kick_probe);
+	vbh_kicks_on = !err;
+	return err;
+}
+
+/* And no longer. Context: as vbh_kicks_add(). */
+void vbh_kicks_del(void)
+{
+	if (vbh_kicks_on)
+		unregister_kretprobe(&vbh_kick_probe);
+	vbh_kicks_on = false;
+}
