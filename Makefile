@@ -29,8 +29,8 @@ help:
 	@echo "make bench          every scenario: latency, rates, neighbours, overhead (two hours; bench/bench --scenarios)"
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make overhead       what the modules cost a guest's own work, in the same"
-	@echo "make test           unit tests, then the lab tests"
-	@echo "make test-long      more of them, and the soak for ten minutes instead of one"
+	@echo "make test           unit tests, then the lab tests (QUICK=1: as CI, without what takes long)"
+	@echo "make test-long      more of each of them, and the soak for ten minutes instead of one"
 	@echo "make test-matrix    the lab tests on pairs of kernels (some two hours)"
 	@echo "make check          style, compiler and sparse warnings, rules, spelling, the ABI (root)"
 	@echo "make test-debug     all of them on kernels that watch memory, locks and data races (hours)"
@@ -163,8 +163,9 @@ model: python
 unit:
 	$(MAKE) -C selftests/unit check
 
+# QUICK=1: without the boots that are marked long.
 test: python
-	lab/lab test
+	lab/lab test $(if $(QUICK),,--long)
 
 test-long: python
 	lab/lab test --long --env SOAK_SECONDS=600 --env LONG=1

@@ -3,7 +3,9 @@
 # report.sh SRC CONFIG FLAGS PROBE...: what this kernel has and has not, one
 # line each. A probe says what either means; of the options in CONFIG (the
 # kernel's include/config/auto.conf) only those that are missing are named,
-# with what each module does without.
+# with what each module does without. Of the functions that are hooked those that
+# the kernel's module has not, if that is installed (MODULES: where instead of
+# /lib/modules/RELEASE).
 src=$1 config=$2 flags=" $3 "
 shift 3
 
@@ -13,6 +15,42 @@ has() {	# OPTION
 
 need() {	# OPTION WITHOUT-IT
 	has "$1" || echo "vbalance: $1: missing: $2"
+}
+
+# The release as it is: with Debian 12's headers `make kernelrelease` says another.
+release=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' \
+	"${config%/config/auto.conf}/generated/utsrelease.h" 2>/dev/null)
+modules=${MODULES:-/lib/modules/$release}/kernel
+
+# Context: a subshell, for its temporary file.
+symbols() {	# FILE: of a module, compressed or not
+	tmp=$(mktemp) || return
+	trap 'rm -f "$tmp"' EXIT
+	case $1 in
+	*.xz) xz -dc "$1" ;;
+	*.zst) zstd -dcq "$1" ;;
+	*.gz) gzip -dc "$1" ;;
+	*) cat "$1" ;;
+	esac > "$tmp" 2>/dev/null && nm "$tmp" 2>/dev/null
+}
+
+hooked() {	# NAME-IN-vbh_facts.c MODULE: lines FEATURE FUNCTION
+	for file in "$modules/$2".ko*; do
+		break
+	done
+	[ -e "$file" ] || return
+	found=$(symbols "$file")
+	if [ -z "$found" ]; then
+		echo "vbalance: ${file##*/}: cannot be read: whether it has all functions that are hooked is seen at load"
+		return
+	fi
+	sed -n "/vbh_facts_of_$1\[/,/^};/s/.*VB_FUNC(VBH_F_\([A-Z_]*\), \([a-z_0-9]*\).*/\1 \2/p" \
+		"$src/host-mod/vbh_facts.c" |
+		while read -r feature function; do
+			echo "$found" | grep -q " [tT] $function\$" ||
+				sed -n "s/.*\[VBH_F_$feature\] = { \"\(.*\)\",.*/vbalance: $function(): missing in ${2##*/}: vbalance_host: feature \1 is off/p" \
+					"$src/host-mod/vbh_hooks.c"
+		done
 }
 
 for probe; do
@@ -30,6 +68,8 @@ elif ! has KPROBES; then
 else
 	need DYNAMIC_FTRACE "vbalance_host: hooks are kprobes, which cost more"
 	need VHOST_NET "vbalance_host: no rings, so guests without vbalance_guest are judged by time alone"
+	hooked kvm arch/x86/kvm/kvm
+	hooked vhost drivers/vhost/vhost_net
 fi
 need KPROBES "vbalance_guest: unload it before a kdump"
 need KVM_GUEST "vbalance_guest refuses to load: the kernel does not know that it is a guest"

@@ -29,11 +29,13 @@
  * @took: from an interrupt until its rings were seen open: falls at once, and
  *	at most doubles with one, which may have been seen late
  * @until: what is left may take until then
+ * @late_for: the interrupt whose rings a late look has found open: a later one
+ *	says nothing of what it took
  *
  * The vCPU's thread's own.
  */
 struct vb_serve {
-	u64 open_for, took, until;
+	u64 open_for, took, until, late_for;
 };
 
 /**
@@ -44,8 +46,8 @@ struct vb_serve {
  * @moment: what it takes to tell the device what has been put into a ring
  * @sent: something was put into a transmit ring since the interrupt
  * @told: and the device was told of it
- * @prompt: the rings may have been open for a moment only. Others are too late
- *	to measure by.
+ * @prompt: the rings may have been open for a moment only. By others can only be
+ *	seen that it took no longer.
  */
 struct vb_serve_look {
 	u64 irq, answered, now, moment;
@@ -77,13 +79,16 @@ static inline bool vb_serve_goes_on(struct vb_serve *s,
 	if (!l->irq || l->answered == l->irq)
 		return false;
 	if (s->open_for != l->irq) {
-		if (!l->prompt)
+		most = l->prompt && s->late_for != l->irq ?
+			2 * vb_serve_max(s->took, l->moment) : s->took;
+		s->took = age < most ? age : most;
+		if (!l->prompt) {
+			s->late_for = l->irq;
 			return !l->sent && s->took && age <
 				(1 + VB_SERVE_REST) * vb_serve_max(s->took,
 								   l->moment);
+		}
 		s->open_for = l->irq;
-		most = 2 * vb_serve_max(s->took, l->moment);
-		s->took = age < most ? age : most;
 		s->until = l->now + VB_SERVE_REST *
 			vb_serve_max(s->took, l->moment);
 	}

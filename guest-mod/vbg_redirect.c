@@ -137,8 +137,12 @@ static void vbg_key_store(const struct vbg_irq *i, u64 key)
 {
 	struct vbg_area *a = rcu_dereference_sched(vbg_active);
 
-	if (a && i->key_nr >= 0)
-		WRITE_ONCE(a->redirect->key[i->key_nr], key);
+	if (!a || i->key_nr < 0)
+		return;
+	/* A hint, which needs no order. */
+	assign_bit(i->key_nr, (unsigned long *)a->redirect->transmit,
+		   key && i->transmit);
+	WRITE_ONCE(a->redirect->key[i->key_nr], key);
 }
 
 static void vbg_redirect_unkey(const struct vbg_irq *i)

@@ -130,6 +130,7 @@ void vbh_lift_exit(void);
 	X(VBH_B_PAUSE, "pause")				\
 	X(VBH_B_POLICY, "other_policy")			\
 	X(VBH_B_NOT_NEEDED, "not_needed")		\
+	X(VBH_B_TRANSMIT, "transmit")			\
 	X(VBH_B_USER_CHANGED, "user_changed")		\
 	X(VBH_B_LEFT_NORMAL, "left_normal")		\
 	X(VBH_B_LATE, "late_ends")			\
@@ -355,7 +356,7 @@ void vbh_holder_leave(struct vbh_vcpu *v, u32 state);
 void vbh_holder_put(struct vbh_vcpu *v);
 void vbh_holder_load(struct vbh_vcpu *v, u64 gone);
 void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
-		    const struct kvm_lapic_irq *irq);
+		    const struct kvm_lapic_irq *irq, bool transmit);
 
 void vbh_rings_vcpu_init(struct vbh_vcpu *v);
 void vbh_rings_vcpu_exit(struct vbh_vcpu *v);

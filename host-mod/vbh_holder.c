@@ -16,7 +16,9 @@
  * Fast path (vBalance, 3.3.1): an interrupt arrives for a VM none of whose
  * vCPUs is running. Then there is nobody to redirect it to, and its target
  * gets the CPU: one that is preempted, or one that is halted and will wake up
- * behind somebody else's vCPU. With one vCPU running this is never needed.
+ * behind somebody else's vCPU. With one vCPU running this is never needed, nor
+ * for an interrupt that only tells that something has been sent, which a guest
+ * says of its interrupts (vb_redirect.transmit), or its rings.
  */
 #include <linux/kvm_host.h>
 
@@ -183,12 +185,13 @@ static bool vbh_wakes_late(struct vbh_vcpu *v)
  * @kvm: VM
  * @vm: ours
  * @irq: as it will be delivered
+ * @transmit: the guest says that it only tells that something has been sent
  * Context: preemption disabled.
  */
 void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
-		    const struct kvm_lapic_irq *irq)
+		    const struct kvm_lapic_irq *irq, bool transmit)
 {
-	bool says, may_wait = false, urgent = false;
+	bool says, urgent = false;
 	enum vbh_boost_count why;
 	struct task_struct *task;
 	struct vbh_vcpu *v;
@@ -202,16 +205,19 @@ void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 	/* Of a guest that does not say: nobody else can serve it. */
 	says = vbh_hint(v);
 	if (!says) {
-		/* Not urgent: that something has been sent. */
-		may_wait = !vbh_rings_irq(v, vbh_has_interrupt(v));
-		urgent = !may_wait && READ_ONCE(vbh_holder_us) &&
+		transmit |= !vbh_rings_irq(v, vbh_has_interrupt(v));
+		urgent = !transmit && READ_ONCE(vbh_holder_us) &&
 			READ_ONCE(vbh_boost_waiting);
 	}
 	WRITE_ONCE(v->irq_tsc, rdtsc());
 	state = READ_ONCE(v->word) & VBH_STATE_MASK;
-	if (may_wait || (state != VB_VCPU_PREEMPTED &&
-			 (state != VB_VCPU_HALTED || !(says || urgent))))
+	if (state != VB_VCPU_PREEMPTED &&
+	    (state != VB_VCPU_HALTED || !(says || urgent)))
 		return;
+	if (transmit) {
+		atomic64_inc(&v->vm->boosts[VBH_B_TRANSMIT]);
+		return;
+	}
 	/*
 	 * Seen without a CPU inside KVM_RUN on this RCU read side: its thread
 	 * has to get one before it can end, and is not freed before the end of

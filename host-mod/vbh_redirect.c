@@ -170,17 +170,15 @@ static bool vbh_pend(struct vbh_vm *vm, struct vbh_reg *reg,
 	return false;
 }
 
+/* @n, @key: what the guest has listed it as. */
 static void vbh_redirect(struct kvm *kvm, struct vbh_vm *vm,
-			 struct vbh_reg *reg, struct kvm_lapic_irq *irq)
+			 struct vbh_reg *reg, struct kvm_lapic_irq *irq, int n,
+			 u64 key)
 {
 	struct vbh_vcpu *owner, *target;
-	u64 key, now = rdtsc();
+	u64 now = rdtsc();
 	u32 vector = 0;
-	int n;
 
-	n = vb_key_find(reg->redirect, vbh_msi_key(irq), &key, vm->key_hints);
-	if (n < 0)
-		return;
 	vbh_stat_inc(VBH_S_MSI_MATCHED);
 	/* Slots are KVM's vcpu_idx. */
 	owner = vbh_vcpu_find(kvm_get_vcpu(kvm, vb_key_slot(key)));
@@ -222,17 +220,27 @@ static void vbh_redirect(struct kvm *kvm, struct vbh_vm *vm,
 void vbh_on_deliver(struct kvm *kvm, const void *src,
 		    struct kvm_lapic_irq *irq)
 {
+	bool transmit = false;
 	struct vbh_reg *reg;
 	struct vbh_vm *vm;
+	u64 key;
+	int n;
 
 	if (src || !vbh_is_interrupt(irq))
 		return;
 	preempt_disable_notrace();
 	vm = vbh_vm_find(kvm);
 	reg = vm ? rcu_dereference_sched(vm->reg) : NULL;
-	if (reg && vbh_redirect_param && vbh_is_plain_msi(irq))
-		vbh_redirect(kvm, vm, reg, irq);
+	if (reg && vbh_redirect_param && vbh_is_plain_msi(irq)) {
+		n = vb_key_find(reg->redirect, vbh_msi_key(irq), &key,
+				vm->key_hints);
+		if (n >= 0) {
+			transmit = test_bit(n, (unsigned long *)
+					    reg->redirect->transmit);
+			vbh_redirect(kvm, vm, reg, irq, n, key);
+		}
+	}
 	if (vm)
-		vbh_holder_irq(kvm, vm, irq);
+		vbh_holder_irq(kvm, vm, irq, transmit);
 	preempt_enable_notrace();
 }

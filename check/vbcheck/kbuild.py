@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Both modules with all warnings, by the compiler and by sparse, and what
-members of structures they use, by semind, which is sparse's.
+members of structures they use, by semind, which is sparse's. On the default
+kernel also as they are built for tests (the variants of lab/kernels.json), and
+the tests' own modules.
 
 In one build, for it is the longest of the checks; their words go into files of
 their own. They come with their loader and libraries, so that they run in the
@@ -25,6 +27,7 @@ from .tools import Tools
 from .tree import Tree
 
 SEEDS = "check/seeds/kbuild"
+TEST_MODULES = "selftests/modules"
 # The oldest, the default and the newest of lab/kernels.json: others only have
 # another configuration.
 KERNELS = ("6.1", "6.12", "newest")
@@ -52,14 +55,31 @@ cd /{work}/tree || exit
 "$d/{loader}" --library-path "$d" "$d/semind" -D "$d/uses.$$" add -- "$@" >"$d/said.$$" 2>&1
 exit 0
 """
+# $1: the kernel; then folder and words for make of each build, on a line each.
 # cmd_checkdoc: kernel-doc wants Perl or Python, which these roots do not have: a check of
 # its own.
 _SCRIPT = """
-for m in /{work}/tree /{work}/tree/{seeds}; do
-	make -j"$(nproc)" -C "/lib/modules/$1/build" M="$m" W=1 C=2 \\
-		CHECK=/{work}/sparse/run cmd_checkdoc=: modules || exit
+kernel=$1
+shift
+for build; do
+	# Words.
+	set -- $build
+	m=$(cd "/{work}/tree/$1" && pwd) || exit
+	shift
+	make -j"$(nproc)" -C "/lib/modules/$kernel/build" M="$m" W=1 C=2 \\
+		CHECK=/{work}/sparse/run cmd_checkdoc=: "$@" modules || exit
 done
 """
+# One of the seeds shows that the words arrive.
+_SEED_BUILD = f"{SEEDS} VB_FAULTS=y"
+
+
+def _test_builds(repo: Path) -> list[str]:
+    """What users do not build, as lines for _SCRIPT."""
+    return [" ".join([".", *words])
+            for words in kernels.data()["variants"].values()] + \
+           [str(p.relative_to(repo))
+            for p in sorted((repo / TEST_MODULES).iterdir())]
 
 
 def _sparse(tools: Tools) -> list[tuple[Path, str]]:
@@ -117,10 +137,13 @@ class Builds:
         run.chmod(0o755)
         repo = self._tree.repo
         build.copy_sources(repo, build.source_files(
-            build.MODULE_SOURCES + [SEEDS], repo), tree)
+            build.MODULE_SOURCES + [SEEDS, TEST_MODULES], repo), tree)
+        builds = [".", _SEED_BUILD]
+        if name == kernels.default():
+            builds += _test_builds(repo)
         said = tools.run(
-            ["sh", "-c", _SCRIPT.format(work=WORK_IN_ROOT, seeds=SEEDS),
-             "sh", kernel.release], root=kernel.root, cwd="/")
+            ["sh", "-c", _SCRIPT.format(work=WORK_IN_ROOT), "sh",
+             kernel.release, *builds], root=kernel.root, cwd="/")
         # From 7.x on; the default kernel's is always run.
         if _REFUSED in said and name != kernels.default():
             self._refused.add(name)

@@ -248,6 +248,10 @@ struct vb_vcpu_guest {
  * another interrupt. A key must be taken away or changed before the vector
  * that it names can belong to another interrupt.
  *
+ * Bit n of transmit says that interrupt n only tells that something has been
+ * sent, so that its queue can be freed: nobody waits for that as for an answer.
+ * The host boosts no vCPU for it. It may change at any time.
+ *
  * A key is one 64-bit word that changes in one store; 0 is unused. Of an MSI's
  * 32-bit destination all bits count (x2APIC ids above 255 included).
  */
@@ -269,8 +273,9 @@ struct vb_redirect {
 	__u64	nr_diverted;		/* for a vCPU that ran */
 	__u64	nr_posted;		/* for the destination itself */
 	__u64	reserved1[6];
-	/* 0x1080 */
-	__u8	reserved2[0x180];
+	/* 0x1080: guest; bit n: interrupt of key n */
+	__u64	transmit[VB_MAX_KEYS / 64];
+	__u8	reserved2[0x140];
 	/* 0x1200: both, atomic; bit = slot whose pending word is not empty */
 	__u64	pending_slots[VB_MAX_SLOTS / 64];
 	__u8	reserved3[0xc00];
@@ -315,6 +320,8 @@ _Static_assert(__builtin_offsetof(struct vb_redirect, nr_keys) == VB_PAGE_SIZE,
 	       "vb_redirect second page");
 _Static_assert(__builtin_offsetof(struct vb_redirect, nr_diverted) == 0x1040,
 	       "vb_redirect host line");
+_Static_assert(__builtin_offsetof(struct vb_redirect, transmit) == 0x1080,
+	       "vb_redirect guest line");
 _Static_assert(__builtin_offsetof(struct vb_redirect, pending_slots) == 0x1200,
 	       "vb_redirect summary");
 _Static_assert(sizeof(struct vb_pending) == 64, "vb_pending size");

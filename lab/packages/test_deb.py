@@ -226,12 +226,12 @@ class Package(StoryTest):
         self.assertIn("interrupts are redirected", said)
         self.assertNotIn("not ok", said)
 
-    @unittest.skipUnless(WHOLE, "takes a boot: make test-long")
+    @unittest.skipUnless(WHOLE, "takes a boot: make test")
     def test_modules_work(self):
         self.output("export")
         self.assert_modules_work(self.KERNEL, self.kernel)
 
-    @unittest.skipUnless(WHOLE, "takes a boot: make test-long")
+    @unittest.skipUnless(WHOLE, "takes a boot: make test")
     def test_modules_of_the_ordinary_flavour_work(self):
         self.output("other")
         self.output("export-other")

@@ -142,7 +142,7 @@ def put_irqbalance(target: Path) -> None:
 
 
 @unittest.skipUnless(os.environ.get("LAB_WHOLE"),
-                     "takes a boot: make test-long")
+                     "takes a boot: make test")
 class Systemd(StoryTest, unittest.TestCase):
     ROOT = "packaging"
 

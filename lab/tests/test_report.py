@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """compat/report.sh: what a build says of a kernel, here of made-up ones."""
+import gzip
+import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -35,8 +38,8 @@ WITHOUT = {
 }
 
 
-def report(config, flags="", *probes):
-    """@config: values by option."""
+def report(config, flags="", *probes, env=None):
+    """@config: values by option. @env: more of the environment."""
     with tempfile.TemporaryDirectory() as folder:
         auto = Path(folder) / "auto.conf"
         # As there: what begins like an option is another one.
@@ -45,7 +48,8 @@ def report(config, flags="", *probes):
                         + "CONFIG_KVM_X=y\n")
         done = subprocess.run(
             ["sh", paths.REPO / "compat/report.sh", paths.REPO, auto, flags,
-             *probes], text=True, stdout=subprocess.PIPE, check=True)
+             *probes], text=True, stdout=subprocess.PIPE, check=True,
+            env={**os.environ, **(env or {})})
     return done.stdout.splitlines()
 
 
@@ -63,6 +67,82 @@ class Options(unittest.TestCase):
     def test_built_in(self):
         self.assertEqual(report({**ALL, "KVM": "y", "VHOST_NET": "y"}),
                          report(ALL))
+
+
+class Functions(unittest.TestCase):
+    """Of modules whose file is what a made-up nm says of it."""
+    PATHS = {"kvm": "kernel/arch/x86/kvm/kvm.ko",
+             "vhost": "kernel/drivers/vhost/vhost_net.ko"}
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.modules = Path(folder.name)
+        nm = self.modules / "bin/nm"
+        nm.parent.mkdir()
+        nm.write_text('#!/bin/sh\ncat "$1"\n')
+        nm.chmod(0o755)
+        self.hooked = {}
+        facts = (paths.REPO / "host-mod/vbh_facts.c").read_text()
+        for name in self.PATHS:
+            facts_of = facts.partition(f"vbh_facts_of_{name}[")[2]
+            self.hooked[name] = re.findall(r"VB_FUNC\(\w+, (\w+),",
+                                           facts_of.partition("\n};")[0])
+            self.module(name, self.hooked[name])
+
+    def module(self, name, functions):
+        path = self.modules / self.PATHS[name]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"00000000 {'tT'[n % 2]} {f}\n"
+                                f"00000000 d {f}_x\n00000000 t x_{f}\n"
+                                for n, f in enumerate(functions)))
+        return path
+
+    def said(self):
+        said = report(ALL, env={
+            "MODULES": str(self.modules),
+            "PATH": f"{self.modules}/bin:{os.environ['PATH']}"})
+        self.assertEqual(said[-1:], report(ALL))
+        return said[:-1]
+
+    def test_all_there(self):
+        self.assertGreater(len(self.hooked["kvm"]), 5)
+        self.assertGreater(len(self.hooked["vhost"]), 1)
+        self.assertEqual(self.said(), [])
+
+    def test_each(self):
+        for name, functions in self.hooked.items():
+            for gone in functions:
+                path = self.module(name, [f for f in functions if f != gone])
+                (line,) = self.said()
+                self.assertRegex(line, rf"^vbalance: {gone}\(\): missing in "
+                                 rf"{path.stem}: vbalance_host: feature "
+                                 r"[a-z_]+ is off$")
+            self.module(name, functions)
+
+    def test_which_feature(self):
+        self.module("kvm", [f for f in self.hooked["kvm"]
+                            if f != "ioeventfd_write"])
+        (line,) = self.said()
+        self.assertIn("feature kicks is off", line)
+
+    def test_compressed(self):
+        path = self.module("vhost", [])
+        path.with_suffix(".ko.gz").write_bytes(
+            gzip.compress(b"0 t vhost_net_release\n"))
+        path.unlink()
+        (line,) = self.said()
+        self.assertIn("vhost_net_ioctl(): missing", line)
+
+    def test_not_to_be_read(self):
+        self.module("kvm", [])
+        (line,) = self.said()
+        self.assertRegex(line, "^vbalance: kvm.ko: cannot be read: ")
+
+    def test_none_there(self):
+        for path in self.PATHS.values():
+            (self.modules / path).unlink()
+        self.assertEqual(self.said(), [])
 
 
 class Probes(unittest.TestCase):

@@ -240,7 +240,7 @@ class Lacking(unittest.TestCase):
         self.assertEqual(lines[-5:-2],
                          ["FAILED d (e)", "SKIPPED a (no b)", "SKIPPED f"])
         # What was not even started.
-        self.assertRegex(lines[-2], r"^left out: \w.* \(make test-long\)$")
+        self.assertRegex(lines[-2], r"^left out: \w.* \(make test\)$")
         self.assertEqual(lines[-1], "2 passed, 1 failed, 2 skipped")
 
     def test_the_compiler(self):

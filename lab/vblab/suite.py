@@ -55,7 +55,7 @@ class Boot:
     args: list[str]
     tests: list[Test]
     test_timeout: int = TEST_TIMEOUT
-    long: bool = False      # only with --long
+    long: bool = False      # not in CI: only with --long
     host: tuple[str, ...] = ()      # only with one of these kernels in L1
     guest: tuple[str, ...] = ()     # and with one of these in the guests
     slow: int = 1           # time limits are so many times longer
@@ -494,7 +494,7 @@ def run(o: argparse.Namespace) -> int:
 
     def last_words() -> None:
         if left_out:
-            print(f"left out: {', '.join(left_out)} (make test-long)")
+            print(f"left out: {', '.join(left_out)} (make test)")
 
     return report(work, tally, last_words)
 

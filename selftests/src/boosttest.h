@@ -230,11 +230,12 @@ static inline pid_t start(int i)
 #define MSI_LOWEST	0x100U		/* of the data */
 #define MSI_NMI		0x400U
 #define MSI_LEVEL	0xc000U		/* and asserted */
+#define MSI_VECTOR	0x41U
 
 static inline void send_msi(__u32 address, __u32 data)
 {
 	struct kvm_msi msi = { .address_lo = 0xfee00000U | address,
-			       .data = data | 0x41 };
+			       .data = data | MSI_VECTOR };
 
 	/* EPERM: nobody takes it, as our APICs are off; seen on 6.1. */
 	if (ioctl(m.vm, KVM_SIGNAL_MSI, &msi) < 0 && errno != EPERM)

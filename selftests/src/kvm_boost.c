@@ -12,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include "boosttest.h"
+#include "../core/redirect.h"
 
 #define TRIES	200
 
@@ -528,6 +529,34 @@ static void fast_paths(const char *who, int says)
 	defaults();
 }
 
+/* What the guest has listed as one of a transmit queue. */
+static void transmit(void)
+{
+	struct vb_redirect *r = vm_redirect(h);
+	long n;
+
+	generous("2000");
+	set_parameter("holder_us", "0");
+	hog_start(HOG_FIFO);
+	r->key[0] = vb_key_make(MSI_VECTOR, false, 0, 0);
+	r->nr_keys = 1;
+	n = count("transmit");
+	expect(fast_path(0), 1, "listed, nobody runs: fast path");
+	r->transmit[0] = 2;
+	expect(fast_path(0), 1, "another one is of a transmit queue: fast path");
+	expect(count("transmit"), n, "none was");
+	r->transmit[0] = 1;
+	expect(sent_to_preempted(0, "fast_path", 0), 0,
+	       "of a transmit queue: no fast path");
+	report(count("transmit") > n, "which is counted");
+	r->key[0] = 0;
+	expect(fast_path(0), 1, "no key: fast path");
+	r->nr_keys = 0;
+	r->transmit[0] = 0;
+	hog_stop();
+	defaults();
+}
+
 static int off(void)
 {
 	start(0);
@@ -572,6 +601,7 @@ int main(int argc, char **argv)
 	holders("says nothing");
 	guest[0].critical = VB_CRITICAL_SAID;
 	fast_paths("says that it is not critical", 1);
+	transmit();
 	hog_start(HOG_FAIR);
 	set_parameter("holder_us", "100000");
 	holder(0, "says that it is not critical, an interrupt: no holder");

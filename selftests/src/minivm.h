@@ -339,6 +339,12 @@ static inline struct vb_vcpu_host *vm_host_table(struct vb_header *h)
 				       h->host_table_page * VB_PAGE_SIZE);
 }
 
+static inline struct vb_redirect *vm_redirect(struct vb_header *h)
+{
+	return (struct vb_redirect *)((char *)h +
+				      h->redirect_page * VB_PAGE_SIZE);
+}
+
 /* Asks for the status until it is no longer @while_is (10 s at most). */
 static inline long vm_wait_status(struct minivm *m, __u64 cookie, long while_is)
 {

@@ -655,7 +655,7 @@ static inline int set_up(unsigned int id)
 	h = vm_header(&m, VM_AREA, SLOTS, COOKIE);
 	guest = (struct vb_vcpu_guest *)((char *)h + h->guest_table_page *
 					 VB_PAGE_SIZE);
-	r = (struct vb_redirect *)((char *)h + h->redirect_page * VB_PAGE_SIZE);
+	r = vm_redirect(h);
 	pending = (struct vb_pending *)((char *)h + h->pending_page *
 					VB_PAGE_SIZE);
 	return 1;

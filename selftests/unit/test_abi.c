@@ -107,7 +107,8 @@ static void test_redirect(void)
 		FIELD(vb_redirect, nr_diverted, 0x1040, 8),
 		FIELD(vb_redirect, nr_posted, 0x1048, 8),
 		FIELD(vb_redirect, reserved1, 0x1050, 48),
-		FIELD(vb_redirect, reserved2, 0x1080, 384),
+		FIELD(vb_redirect, transmit, 0x1080, 64),
+		FIELD(vb_redirect, reserved2, 0x10c0, 320),
 		FIELD(vb_redirect, pending_slots, 0x1200, 512),
 		FIELD(vb_redirect, reserved3, 0x1400, 3072),
 	};

@@ -111,7 +111,7 @@ static void test_told(void)
 	CHECK_EQ(vb_serve_next(&s, irq, irq + 70, irq + 80), 10, "from then");
 }
 
-/* A late look goes by what the last interrupt took, and measures nothing. */
+/* A late look goes by what the last interrupt took. */
 static void test_late(void)
 {
 	struct vb_serve s = {};
@@ -126,6 +126,41 @@ static void test_late(void)
 	CHECK(!look(&s, irq, irq + most, false, false), "it had the time");
 	CHECK_EQ(s.took, 400, "measured as before");
 	CHECK(s.open_for == START + 1000, "of the other one");
+	/* What follows it has been open for longer still. */
+	CHECK(look(&s, irq, irq + most + 1, false, true), "has the CPU again");
+	CHECK_EQ(s.took, 400, "that was not what it took");
+	CHECK_EQ(s.until, irq + most + 1 + REST * 400, "time for the rest");
+	irq += 100000;
+	CHECK(look(&s, irq, irq + 300, false, false), "sooner than that");
+	CHECK_EQ(s.took, 300, "it took no longer");
+	CHECK(look(&s, irq, irq + 350, false, true), "has the CPU again");
+	CHECK_EQ(s.took, 300, "nor now");
+	irq += 100000;
+	look(&s, irq, irq + 600, false, true);
+	CHECK_EQ(s.took, 600, "the next one is measured");
+}
+
+/*
+ * Interrupts at which there is nothing to do, some of them before a vCPU loses its
+ * CPU, and whoever is boosted for that is looked at late: it is not taken for a
+ * slow one for ever.
+ */
+static void test_settles(void)
+{
+	struct vb_serve s = { .took = 50000 };
+	u64 irq = START;
+	int i, held = 0;
+
+	prng_seed(0x76427302);
+	for (i = 0; i < 1000; i++, irq += 1000000) {
+		u64 lost = irq + prng_below(10000);
+
+		if (!look(&s, irq, lost, false, false))
+			continue;
+		held += i >= 100;
+		look(&s, irq, lost + 1000 + prng_below(50000), false, true);
+	}
+	CHECK(held < 100, "%d of 900", held);
 }
 
 /* One that was seen late does not make a slow vCPU of a fast one. */
@@ -198,6 +233,7 @@ int main(void)
 		{ "the answer is out", test_answered },
 		{ "the device is told", test_told },
 		{ "a late look", test_late },
+		{ "late ones only", test_settles },
 		{ "what it takes", test_took },
 		{ "the next look", test_next },
 		{ "bounds", test_bounded },

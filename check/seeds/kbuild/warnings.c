@@ -7,6 +7,11 @@ int vb_seed_warnings(int given)
 {
 	int set; /* SEED: never used */
 
+#ifdef VB_FAULTS
+	int set_too; /* SEED: only with the words of a variant */
+
+	set_too = given;
+#endif
 	set = given;
 	return 0;
 }
