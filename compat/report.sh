@@ -4,8 +4,8 @@
 # line each. A probe says what either means; of the options in CONFIG (the
 # kernel's include/config/auto.conf) only those that are missing are named,
 # with what each module does without. Of the functions that are hooked those that
-# the kernel's module has not, if that is installed (MODULES: where instead of
-# /lib/modules/RELEASE).
+# the kernel's module has not, if that is installed (VB_MODULES: where
+# instead of /lib/modules/RELEASE).
 src=$1 config=$2 flags=" $3 "
 shift 3
 
@@ -20,7 +20,7 @@ need() {	# OPTION WITHOUT-IT
 # The release as it is: with Debian 12's headers `make kernelrelease` says another.
 release=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' \
 	"${config%/config/auto.conf}/generated/utsrelease.h" 2>/dev/null)
-modules=${MODULES:-/lib/modules/$release}/kernel
+modules=${VB_MODULES:-/lib/modules/$release}/kernel
 
 # Context: a subshell, for its temporary file.
 symbols() {	# FILE: of a module, compressed or not
@@ -47,7 +47,9 @@ hooked() {	# NAME-IN-vbh_facts.c MODULE: lines FEATURE FUNCTION
 	sed -n "/vbh_facts_of_$1\[/,/^};/s/.*VB_FUNC(VBH_F_\([A-Z_]*\), \([a-z_0-9]*\).*/\1 \2/p" \
 		"$src/host-mod/vbh_facts.c" |
 		while read -r feature function; do
-			echo "$found" | grep -q " [tT] $function\$" ||
+			grep -q " [tT] $function\$" <<-END ||
+				$found
+			END
 				sed -n "s/.*\[VBH_F_$feature\] = { \"\(.*\)\",.*/vbalance: $function(): missing in ${2##*/}: vbalance_host: feature \1 is off/p" \
 					"$src/host-mod/vbh_hooks.c"
 		done

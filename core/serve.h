@@ -26,11 +26,12 @@
 /**
  * struct vb_serve - what is known of the work for a vCPU's interrupts
  * @open_for: the interrupt (its time) that @took and @until are about
- * @took: from an interrupt until its rings were seen open: falls at once, and
- *	at most doubles with one, which may have been seen late
+ * @took: from an interrupt until its rings were seen open: falls at once (by
+ *	half, if that was late), and at most doubles with one, which may have been
+ *	seen late
  * @until: what is left may take until then
- * @late_for: the interrupt whose rings a late look has found open: a later one
- *	says nothing of what it took
+ * @late_for: the interrupt whose rings a late look has found open: a later look
+ *	does not say what it took
  *
  * The vCPU's thread's own.
  */
@@ -59,6 +60,30 @@ static inline u64 vb_serve_max(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
+/*
+ * A late look says only that it took no longer. Nor is it sure that this is what
+ * the interrupt was for: half as long at least.
+ */
+static inline void vb_serve_measure(struct vb_serve *s,
+				    const struct vb_serve_look *l, u64 age)
+{
+	u64 most = 2 * vb_serve_max(s->took, l->moment);
+
+	if (l->prompt && s->late_for != l->irq)
+		s->took = age < most ? age : most;
+	else if (age < s->took)
+		s->took = vb_serve_max(age, (s->took + 1) / 2);
+}
+
+/**
+ * vb_serve_held() - a look at a vCPU whose rings are held
+ * @s: its; when they are open again that can be measured
+ */
+static inline void vb_serve_held(struct vb_serve *s)
+{
+	s->late_for = 0;
+}
+
 /**
  * vb_serve_goes_on() - is a vCPU whose rings are open still at work?
  * @s: its
@@ -74,14 +99,12 @@ static inline u64 vb_serve_max(u64 a, u64 b)
 static inline bool vb_serve_goes_on(struct vb_serve *s,
 				    const struct vb_serve_look *l)
 {
-	u64 age = vb_cycles_since(l->irq, l->now), most, rest;
+	u64 age = vb_cycles_since(l->irq, l->now), rest;
 
 	if (!l->irq || l->answered == l->irq)
 		return false;
 	if (s->open_for != l->irq) {
-		most = l->prompt && s->late_for != l->irq ?
-			2 * vb_serve_max(s->took, l->moment) : s->took;
-		s->took = age < most ? age : most;
+		vb_serve_measure(s, l, age);
 		if (!l->prompt) {
 			s->late_for = l->irq;
 			return !l->sent && s->took && age <

@@ -393,6 +393,7 @@ void vbg_account_host(u64 *diverted, u64 *posted);
 bool vbg_redirect_has_key(const struct vbg_irq *i);
 const char *vbg_redirect_state(const struct vbg_irq *i);
 int vbg_redirect_key_cpu(const struct vbg_irq *i);
+bool vbg_redirect_transmit(const struct vbg_irq *i);
 
 /* ---- hint of what must not be interrupted (vbg_critical.c) ---- */
 

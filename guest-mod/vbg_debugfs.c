@@ -181,7 +181,7 @@ static int irqs_show(struct seq_file *m, void *unused)
 	int n, where;
 
 	seq_puts(m, VB_DEBUGFS_HEAD);
-	seq_puts(m, "irq name kind vector affinity cpu home load_us handled hard_us soft_us moves ebusy contended failed foreign last_cost_us last_reason redirect key_cpu served stolen borrowed swept idle\n");
+	seq_puts(m, "irq name kind vector affinity cpu home load_us handled hard_us soft_us moves ebusy contended failed foreign last_cost_us last_reason redirect key_cpu transmit served stolen borrowed swept idle\n");
 	mutex_lock(&vbg_irqs_mutex);
 	t = rcu_dereference_protected(vbg_table,
 				      lockdep_is_held(&vbg_irqs_mutex));
@@ -191,7 +191,7 @@ static int irqs_show(struct seq_file *m, void *unused)
 		rcu_read_lock();
 		where = vbg_irq_where(i, NULL);
 		rcu_read_unlock();
-		seq_printf(m, "%u %s %s %s %s %d %d %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s %d %llu %llu %llu %llu %llu\n",
+		seq_printf(m, "%u %s %s %s %s %d %d %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %s %s %d %d %llu %llu %llu %llu %llu\n",
 			   i->irq, i->name, i->kind,
 			   i->shared ? "shared" : "queue", vbg_fixed_name(i),
 			   where, READ_ONCE(i->home),
@@ -208,6 +208,7 @@ static int irqs_show(struct seq_file *m, void *unused)
 			   div_u64(READ_ONCE(i->last_cost), 1000),
 			   vbg_reason_names[READ_ONCE(i->last_reason)],
 			   vbg_redirect_state(i), vbg_redirect_key_cpu(i),
+			   vbg_redirect_transmit(i),
 			   READ_ONCE(i->served[VBG_SERVE_OWN]),
 			   READ_ONCE(i->served[VBG_SERVE_STEAL]),
 			   READ_ONCE(i->served[VBG_SERVE_BORROW]),

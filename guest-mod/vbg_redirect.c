@@ -687,6 +687,25 @@ int vbg_redirect_key_cpu(const struct vbg_irq *i)
 	return found;
 }
 
+/**
+ * vbg_redirect_transmit() - what the host is told that an interrupt is for
+ * @i: interrupt
+ * Context: any.
+ * Return: it only tells that something has been sent (vb_redirect.transmit).
+ */
+bool vbg_redirect_transmit(const struct vbg_irq *i)
+{
+	const struct vbg_area *a;
+	bool transmit;
+
+	rcu_read_lock_sched();
+	a = rcu_dereference_sched(vbg_active);
+	transmit = a && i->key_nr >= 0 &&
+		test_bit(i->key_nr, (unsigned long *)a->redirect->transmit);
+	rcu_read_unlock_sched();
+	return transmit;
+}
+
 void vbg_redirect_init(void)
 {
 	int cpu;

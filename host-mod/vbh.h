@@ -355,8 +355,16 @@ bool vbh_cpu_has_vcpu(int cpu);
 void vbh_holder_leave(struct vbh_vcpu *v, u32 state);
 void vbh_holder_put(struct vbh_vcpu *v);
 void vbh_holder_load(struct vbh_vcpu *v, u64 gone);
+
+/* What a guest says of an interrupt (vb_redirect.transmit). */
+enum vbh_said {
+	VBH_SAID_NOTHING,
+	VBH_SAID_TRANSMIT,
+	VBH_SAID_OTHER,
+};
+
 void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
-		    const struct kvm_lapic_irq *irq, bool transmit);
+		    const struct kvm_lapic_irq *irq, enum vbh_said said);
 
 void vbh_rings_vcpu_init(struct vbh_vcpu *v);
 void vbh_rings_vcpu_exit(struct vbh_vcpu *v);

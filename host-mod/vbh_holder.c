@@ -185,13 +185,13 @@ static bool vbh_wakes_late(struct vbh_vcpu *v)
  * @kvm: VM
  * @vm: ours
  * @irq: as it will be delivered
- * @transmit: the guest says that it only tells that something has been sent
+ * @said: what the guest says of it
  * Context: preemption disabled.
  */
 void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
-		    const struct kvm_lapic_irq *irq, bool transmit)
+		    const struct kvm_lapic_irq *irq, enum vbh_said said)
 {
-	bool says, urgent = false;
+	bool says, urgent, transmit = said == VBH_SAID_TRANSMIT;
 	enum vbh_boost_count why;
 	struct task_struct *task;
 	struct vbh_vcpu *v;
@@ -202,22 +202,17 @@ void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 	v = vbh_irq_target(kvm, irq);
 	if (!v)
 		return;
-	/* Of a guest that does not say: nobody else can serve it. */
 	says = vbh_hint(v);
-	if (!says) {
+	if (!says || said == VBH_SAID_NOTHING)
 		transmit |= !vbh_rings_irq(v, vbh_has_interrupt(v));
-		urgent = !transmit && READ_ONCE(vbh_holder_us) &&
-			READ_ONCE(vbh_boost_waiting);
-	}
+	/* Of a guest that does not say: nobody else can serve it. */
+	urgent = !says && !transmit && READ_ONCE(vbh_holder_us) &&
+		READ_ONCE(vbh_boost_waiting);
 	WRITE_ONCE(v->irq_tsc, rdtsc());
 	state = READ_ONCE(v->word) & VBH_STATE_MASK;
 	if (state != VB_VCPU_PREEMPTED &&
 	    (state != VB_VCPU_HALTED || !(says || urgent)))
 		return;
-	if (transmit) {
-		atomic64_inc(&v->vm->boosts[VBH_B_TRANSMIT]);
-		return;
-	}
 	/*
 	 * Seen without a CPU inside KVM_RUN on this RCU read side: its thread
 	 * has to get one before it can end, and is not freed before the end of
@@ -234,6 +229,8 @@ void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 		why = VBH_B_WAITING;
 	else
 		return;
-	if (state != VB_VCPU_HALTED || vbh_wakes_late(v))
+	if (transmit)
+		atomic64_inc(&v->vm->boosts[VBH_B_TRANSMIT]);
+	else if (state != VB_VCPU_HALTED || vbh_wakes_late(v))
 		vbh_boost_want(v, task, why, state == VB_VCPU_HALTED);
 }

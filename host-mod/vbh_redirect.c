@@ -220,7 +220,7 @@ static void vbh_redirect(struct kvm *kvm, struct vbh_vm *vm,
 void vbh_on_deliver(struct kvm *kvm, const void *src,
 		    struct kvm_lapic_irq *irq)
 {
-	bool transmit = false;
+	enum vbh_said said = VBH_SAID_NOTHING;
 	struct vbh_reg *reg;
 	struct vbh_vm *vm;
 	u64 key;
@@ -235,12 +235,13 @@ void vbh_on_deliver(struct kvm *kvm, const void *src,
 		n = vb_key_find(reg->redirect, vbh_msi_key(irq), &key,
 				vm->key_hints);
 		if (n >= 0) {
-			transmit = test_bit(n, (unsigned long *)
-					    reg->redirect->transmit);
+			said = test_bit(n, (unsigned long *)
+					reg->redirect->transmit) ?
+				VBH_SAID_TRANSMIT : VBH_SAID_OTHER;
 			vbh_redirect(kvm, vm, reg, irq, n, key);
 		}
 	}
 	if (vm)
-		vbh_holder_irq(kvm, vm, irq, transmit);
+		vbh_holder_irq(kvm, vm, irq, said);
 	preempt_enable_notrace();
 }

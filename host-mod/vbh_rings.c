@@ -152,7 +152,9 @@ static enum vb_rings vbh_rings_look(struct vbh_vcpu *v, bool timer)
 	const struct vbh_ring_mm *m = vbh_rings_mine(v);
 	enum vb_rings rings = vbh_rings_read(m, READ_ONCE(v->irq_rings));
 
-	if (rings == VB_RINGS_OPEN && vbh_rings_finishing(v, m, timer))
+	if (rings == VB_RINGS_HELD)
+		vb_serve_held(&v->serve);
+	else if (rings == VB_RINGS_OPEN && vbh_rings_finishing(v, m, timer))
 		rings = VB_RINGS_HELD;
 	/*
 	 * An interrupt that is delivered between the reading and this is lost

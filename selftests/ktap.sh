@@ -18,7 +18,7 @@ echo "KTAP version 1"
 ktap_cleanup() {
 	busy_stop
 	# shellcheck disable=SC2086 # a list of process ids
-	[ -z "$KTAP_KILL" ] || kill $KTAP_KILL 2>/dev/null
+	[ -z "$KTAP_KILL" ] || { kill $KTAP_KILL; kill -CONT $KTAP_KILL; } 2>/dev/null
 	trace_off
 	ktap_reload
 	rm -rf "$KTAP_TMP"

@@ -10,7 +10,7 @@ import checkpath  # noqa: F401
 from vblab import paths
 
 GOOD = "echo '2 passed, 0 failed, 1 skipped'"
-ELSEWHERE = ("not run here: make test-long (what takes long), "
+ELSEWHERE = ("not run here: make test-long (more of each test), "
              "test-debug (debug kernels), test-matrix (pairs of kernels), "
              "coverage")
 
@@ -23,7 +23,8 @@ def run(check, test, seconds=(0, 0)):
         take = [f'echo $(($(cat {clock}) + {s})) >{clock}' for s in seconds]
         for name, text in (
                 ("make", f"case $1 in\ncheck) {take[0]}; {check} ;;\n"
-                         f"test) {take[1]}; {test} ;;\nesac\n"),
+                         f"test) [ \"$2\" = QUICK=1 ] || exit; {take[1]}; "
+                         f"{test} ;;\nesac\n"),
                 ("date", f'[ "$*" = +%s ] && cat {clock}\n')):
             path = Path(folder) / name
             path.write_text(f"#!/bin/sh\n{text}")

@@ -78,8 +78,8 @@ def _test_builds(repo: Path) -> list[str]:
     """What users do not build, as lines for _SCRIPT."""
     return [" ".join([".", *words])
             for words in kernels.data()["variants"].values()] + \
-           [str(p.relative_to(repo))
-            for p in sorted((repo / TEST_MODULES).iterdir())]
+           [str(p.parent.relative_to(repo))
+            for p in sorted((repo / TEST_MODULES).glob("*/Kbuild"))]
 
 
 def _sparse(tools: Tools) -> list[tuple[Path, str]]:

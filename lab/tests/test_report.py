@@ -100,7 +100,7 @@ class Functions(unittest.TestCase):
 
     def said(self):
         said = report(ALL, env={
-            "MODULES": str(self.modules),
+            "VB_MODULES": str(self.modules),
             "PATH": f"{self.modules}/bin:{os.environ['PATH']}"})
         self.assertEqual(said[-1:], report(ALL))
         return said[:-1]

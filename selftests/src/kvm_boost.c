@@ -529,30 +529,35 @@ static void fast_paths(const char *who, int says)
 	defaults();
 }
 
-/* What the guest has listed as one of a transmit queue. */
-static void transmit(void)
+/* Number of what the guest has listed as one of a transmit queue. */
+static void transmit(int n)
 {
 	struct vb_redirect *r = vm_redirect(h);
-	long n;
+	long before, boosted = 0;
+	int i;
 
 	generous("2000");
 	set_parameter("holder_us", "0");
 	hog_start(HOG_FIFO);
-	r->key[0] = vb_key_make(MSI_VECTOR, false, 0, 0);
-	r->nr_keys = 1;
-	n = count("transmit");
+	r->key[n] = vb_key_make(MSI_VECTOR, false, 0, 0);
+	r->nr_keys = n + 1;
+	before = count("transmit");
 	expect(fast_path(0), 1, "listed, nobody runs: fast path");
-	r->transmit[0] = 2;
-	expect(fast_path(0), 1, "another one is of a transmit queue: fast path");
-	expect(count("transmit"), n, "none was");
-	r->transmit[0] = 1;
-	expect(sent_to_preempted(0, "fast_path", 0), 0,
-	       "of a transmit queue: no fast path");
-	report(count("transmit") > n, "which is counted");
-	r->key[0] = 0;
+	r->transmit[n / 64] = ~(1ULL << n % 64);
+	expect(fast_path(0), 1, "all others are of transmit queues: fast path");
+	expect(count("transmit"), before, "none was");
+	r->transmit[n / 64] = 1ULL << n % 64;
+	for (i = 0; i < 20 && !boosted; i++)
+		boosted = sent_to_preempted(0, "fast_path", 0);
+	expect(boosted, 0, "of a transmit queue: no fast path");
+	report(count("transmit") >= before + 20, "which is counted");
+	r->transmit[n / 64] = 0;
+	expect(fast_path(0), 1, "not any more: fast path");
+	r->transmit[n / 64] = 1ULL << n % 64;
+	r->key[n] = 0;
 	expect(fast_path(0), 1, "no key: fast path");
 	r->nr_keys = 0;
-	r->transmit[0] = 0;
+	r->transmit[n / 64] = 0;
 	hog_stop();
 	defaults();
 }
@@ -601,7 +606,8 @@ int main(int argc, char **argv)
 	holders("says nothing");
 	guest[0].critical = VB_CRITICAL_SAID;
 	fast_paths("says that it is not critical", 1);
-	transmit();
+	transmit(0);
+	transmit(VB_MAX_KEYS - 1);
 	hog_start(HOG_FAIR);
 	set_parameter("holder_us", "100000");
 	holder(0, "says that it is not critical, an interrupt: no holder");

@@ -136,6 +136,21 @@ static void test_late(void)
 	CHECK(look(&s, irq, irq + 350, false, true), "has the CPU again");
 	CHECK_EQ(s.took, 300, "nor now");
 	irq += 100000;
+	CHECK(look(&s, irq, irq + 3, false, false), "at once");
+	CHECK_EQ(s.took, 150, "by half");
+	vb_serve_held(&s);
+	CHECK(look(&s, irq, irq + 280, false, true), "held, and open again");
+	CHECK_EQ(s.took, 280, "measured");
+	irq += 100000;
+	look(&s, irq, irq, false, false);
+	look(&s, irq, irq - 1, false, false);
+	CHECK_EQ(s.took, 70, "clocks differ");
+	while (s.took > 1)
+		look(&s, irq, irq, false, false);
+	look(&s, irq, irq, false, false);
+	CHECK_EQ(s.took, 1, "never unknown again");
+	s.took = 300;
+	irq += 100000;
 	look(&s, irq, irq + 600, false, true);
 	CHECK_EQ(s.took, 600, "the next one is measured");
 }
