@@ -18,6 +18,7 @@
 #define _VBH_H
 
 #include <linux/hrtimer.h>
+#include <linux/kprobes.h>
 #include <linux/kvm_host.h>
 #include <linux/list.h>
 #include <linux/percpu.h>
@@ -167,6 +168,7 @@ struct vbh_boost {
 	struct llist_node node;
 	struct task_struct *task;	/* counted */
 	bool was_halted;		/* as it was wanted */
+	u32 word;			/* the vCPU's, as it was wanted */
 	struct list_head active;
 	u64 deadline;			/* ns, monotonic; ended: next look */
 	int ended;			/* why, put back; 0: not yet */
@@ -203,6 +205,8 @@ struct vbh_vm {
 	struct dentry *dir;
 	atomic64_t count[VBH_VM_NR_COUNTS];
 
+	struct vbh_vcpu *waits;		/* an interrupt, for it; or NULL */
+
 	raw_spinlock_t bucket_lock;	/* innermost */
 	struct vb_bucket bucket;
 	atomic_t nr_boosts;		/* of its vCPUs, not ended yet */
@@ -228,6 +232,9 @@ struct vbh_vcpu {
 	/* Its thread; valid while it is preempted or halted. */
 	struct task_struct *task;
 	u64 irq_tsc;			/* device interrupt for it, host TSC */
+	bool unposted;			/* one that only it can serve waits */
+	/* The thread's own: whom a hypercall under way wakes up. */
+	struct vbh_vcpu *wakes_up;
 	int rings;			/* enum vb_rings, when last looked at */
 	u32 irq_rings;			/* it was for these; 0: not known */
 	u32 irq_sent;			/* what its VM had sent before */
@@ -271,6 +278,7 @@ enum vbh_feature {
 	VBH_F_REPAY,
 	VBH_F_RINGS,
 	VBH_F_KICKS,
+	VBH_F_LOCKS,
 	VBH_F_CHECK,
 	VBH_NR_FEATURES,
 };
@@ -323,6 +331,20 @@ static inline void vbh_ftrace_del(enum vbh_hooked h)
 }
 #endif
 
+/* ---- calls whose return is of interest (vbh_kretprobe.c) ---- */
+
+struct vbh_kretprobe {
+	const char *symbol;
+	kretprobe_handler_t entry;	/* nonzero: this call is not */
+	kretprobe_handler_t handler;	/* at the return; 0 */
+	size_t data_size;		/* for each call */
+	struct kretprobe probe;
+	bool on;
+};
+
+int vbh_kretprobe_add(struct vbh_kretprobe *p);
+void vbh_kretprobe_del(struct vbh_kretprobe *p);
+
 /* ---- does the running kernel fit? (vbh_facts.c) ---- */
 
 void vbh_facts_check_kernel(void);
@@ -354,6 +376,10 @@ bool vbh_says_itself(const struct vbh_vcpu *v);
 bool vbh_cpu_has_vcpu(int cpu);
 void vbh_holder_leave(struct vbh_vcpu *v, u32 state);
 void vbh_holder_put(struct vbh_vcpu *v);
+void vbh_holder_last(struct vbh_vcpu *v);
+struct vbh_vcpu *vbh_holder_asleep(struct kvm *kvm, u32 apic_id);
+bool vbh_holder_woken(struct vbh_vcpu *v);
+bool vbh_will_be_served(const struct vbh_vcpu *v);
 void vbh_holder_load(struct vbh_vcpu *v, u64 gone);
 
 /* What a guest says of an interrupt (vb_redirect.transmit). */
@@ -364,7 +390,8 @@ enum vbh_said {
 };
 
 void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
-		    const struct kvm_lapic_irq *irq, enum vbh_said said);
+		    const struct kvm_lapic_irq *irq, enum vbh_said said,
+		    bool posted);
 
 void vbh_rings_vcpu_init(struct vbh_vcpu *v);
 void vbh_rings_vcpu_exit(struct vbh_vcpu *v);
@@ -386,6 +413,13 @@ void vbh_rings_del(void);
 
 int vbh_kicks_add(void);
 void vbh_kicks_del(void);
+
+/* ---- holders that slept for a lock (vbh_locks.c) ---- */
+
+#define VBH_HYPERCALL	"kvm_emulate_hypercall"
+
+int vbh_locks_add(void);
+void vbh_locks_del(void);
 
 void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 		    enum vbh_boost_count why, bool halted);

@@ -138,6 +138,7 @@ void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 	b->task = task;
 	WRITE_ONCE(b->why, why);
 	b->was_halted = halted;
+	b->word = READ_ONCE(v->word);
 	atomic_inc(&v->vm->nr_boosts);
 	llist_add(&b->node, &vbh_boost_wanted);
 	vbh_boost_kick();
@@ -298,7 +299,8 @@ static bool vbh_boost_waits(const struct vbh_vcpu *v)
 
 	return state == VB_VCPU_PREEMPTED ||
 	       (state == VB_VCPU_HALTED && v->boost.was_halted &&
-		READ_ONCE(v->boost.task->on_rq));
+		READ_ONCE(v->boost.task->on_rq) &&
+		!READ_ONCE(v->boost.task->on_cpu));
 }
 
 /* Is it still the same thread that waits for its CPU, for the same reason? */
@@ -306,9 +308,14 @@ static bool vbh_boost_needed(const struct vbh_vcpu *v)
 {
 	const struct vbh_boost *b = &v->boost;
 
-	return !READ_ONCE(b->over) && vbh_boost_waits(v) &&
-	       READ_ONCE(v->task) == b->task &&
-	       (vbh_is_for_irq(b->why) || vbh_is_critical(v));
+	if (READ_ONCE(b->over) || !vbh_boost_waits(v) ||
+	    READ_ONCE(v->task) != b->task)
+		return false;
+	if (!vbh_is_for_irq(b->why))
+		return vbh_is_critical(v);
+	/* Has it had a CPU since it has taken what waited. */
+	return READ_ONCE(v->word) == b->word &&
+	       (b->why != VBH_B_FAST_PATH || !vbh_will_be_served(v));
 }
 
 /*
@@ -362,7 +369,8 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 	needed = needed && vbh_boost_needed(v);
 	/* One that is still asleep says nothing about how soon it gets a CPU. */
 	state = READ_ONCE(v->word) & VBH_STATE_MASK;
-	if (b->was_halted && (needed || state != VB_VCPU_HALTED))
+	if (b->was_halted && vbh_is_for_irq(b->why) &&
+	    (needed || state != VB_VCPU_HALTED))
 		WRITE_ONCE(v->quick, vb_wake_note(READ_ONCE(v->quick), needed));
 	if (!needed) {
 		vbh_boost_count(v, VBH_B_NOT_NEEDED);

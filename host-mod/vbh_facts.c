@@ -21,6 +21,7 @@ static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_MEMBER(VBH_F_BOOST, task_struct, __state),
 	VB_MEMBER(VBH_F_BOOST, task_struct, flags),
 	VB_MEMBER(VBH_F_BOOST, task_struct, on_rq),
+	VB_MEMBER(VBH_F_BOOST, task_struct, on_cpu),
 	VB_MEMBER(VBH_F_BOOST, task_struct, policy),
 	VB_MEMBER(VBH_F_BOOST, task_struct, prio),
 	VB_MEMBER(VBH_F_BOOST, task_struct, static_prio),
@@ -99,6 +100,9 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, msi_redir_hint),
 
 	VB_FUNC(VBH_F_KICKS, ioeventfd_write, "4(kvm_vcpu*,kvm_io_device*,"),
+
+	VB_FUNC(VBH_F_LOCKS, kvm_emulate_hypercall, "4(kvm_vcpu*)"),
+	VB_MEMBER(VBH_F_LOCKS, kvm_vcpu, arch.regs),
 };
 
 /* Structures of its own are not read: only what user space gives it. */

@@ -16,24 +16,31 @@
  * Fast path (vBalance, 3.3.1): an interrupt arrives for a VM none of whose
  * vCPUs is running. Then there is nobody to redirect it to, and its target
  * gets the CPU: one that is preempted, or one that is halted and will wake up
- * behind somebody else's vCPU. With one vCPU running this is never needed, nor
- * for an interrupt that only tells that something has been sent, which a guest
- * says of its interrupts (vb_redirect.transmit), or its rings.
+ * behind somebody else's vCPU. While one vCPU runs this is not needed; but that
+ * one may go before it has served, as it will if it was about to
+ * (vb_stay_is_short()). Never for an interrupt that only tells that something
+ * has been sent, which a guest says of its interrupts (vb_redirect.transmit),
+ * or its rings.
  */
 #include <linux/kvm_host.h>
 
 #include "vbh.h"
 #include "vbh_param.h"
 
+/* Its VM's area, if it has a slot there. Context: preemption disabled. */
+static const struct vbh_reg *vbh_reg_of(const struct vbh_vcpu *v)
+{
+	const struct vbh_reg *reg = rcu_dereference_sched(v->vm->reg);
+
+	return reg && v->slot < reg->layout.nr_slots ? reg : NULL;
+}
+
 /* 0: it does not say. Context: preemption disabled. */
 static u32 vbh_hint(const struct vbh_vcpu *v)
 {
-	const struct vbh_reg *reg = rcu_dereference_sched(v->vm->reg);
-	u32 hint;
+	const struct vbh_reg *reg = vbh_reg_of(v);
+	u32 hint = reg ? READ_ONCE(reg->guest[v->slot].critical) : 0;
 
-	if (!reg || v->slot >= reg->layout.nr_slots)
-		return 0;
-	hint = READ_ONCE(reg->guest[v->slot].critical);
 	return hint & VB_CRITICAL_SAID ? hint : 0;
 }
 
@@ -133,6 +140,9 @@ void vbh_holder_put(struct vbh_vcpu *v)
  */
 void vbh_holder_load(struct vbh_vcpu *v, u64 gone)
 {
+	/* What is posted it may still not come to. */
+	if (READ_ONCE(v->unposted))
+		WRITE_ONCE(v->unposted, false);
 	/* Another one that comes just now is not older than that. */
 	if (vb_holder_waited(READ_ONCE(v->irq_tsc), gone))
 		WRITE_ONCE(v->irq_tsc, v->changed_tsc);
@@ -167,6 +177,139 @@ static bool vbh_nobody_runs(const struct vbh_vm *vm)
 }
 
 /*
+ * As a bit (vbh_redirect.c), which any of its VM's vCPUs can still take, and not
+ * only to tell that something has been sent.
+ */
+static bool vbh_is_posted(const struct vbh_vcpu *v)
+{
+	const struct vbh_reg *reg = vbh_reg_of(v);
+	int n;
+
+	if (!reg || !test_bit(v->slot, (const unsigned long *)
+			      reg->redirect->pending_slots))
+		return false;
+	for (n = 0; n < VB_MAX_KEYS / 64; n++)
+		if (READ_ONCE(reg->pending[v->slot].bits[n]) &
+		    ~READ_ONCE(reg->redirect->transmit[n]))
+			return true;
+	return false;
+}
+
+/* One that has just lost its CPU looks the same for a moment. */
+#define VBH_COMING_NS	10000
+
+/*
+ * It has a CPU, and has not come to its load hook. As in vbh_holder_irq() its
+ * thread stays. Context: preemption disabled.
+ */
+static bool vbh_is_coming(const struct vbh_vcpu *v)
+{
+	const struct task_struct *task;
+
+	if ((READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_PREEMPTED ||
+	    vb_cycles_since(READ_ONCE(v->changed_tsc), rdtsc()) <
+	    (u64)VBH_COMING_NS * tsc_khz / 1000000)
+		return false;
+	smp_rmb();	/* pairs with smp_wmb() in vbh_on_put() */
+	task = READ_ONCE(v->task);
+	return task && READ_ONCE(task->on_cpu);
+}
+
+/* It does, or will in a moment. Context: preemption disabled. */
+static bool vbh_sees_to(const struct vbh_vcpu *v)
+{
+	return (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_RUNNING ||
+	       READ_ONCE(v->boost.state) == VBH_BOOST_ON || vbh_is_coming(v);
+}
+
+/**
+ * vbh_will_be_served() - does somebody see to what waits for a vCPU?
+ * @v: vCPU
+ * Context: any.
+ * Return: all that waits for it has been posted, and is not any more, or one of
+ * its VM has a CPU by now.
+ */
+bool vbh_will_be_served(const struct vbh_vcpu *v)
+{
+	const struct vbh_vcpu *other;
+	bool served;
+
+	if (READ_ONCE(v->unposted))
+		return false;
+	preempt_disable_notrace();
+	served = !vbh_is_posted(v);
+	list_for_each_entry_rcu(other, &v->vm->vcpus, list,
+				rcu_read_lock_sched_held()) {
+		if (served)
+			break;
+		served = vbh_sees_to(other);
+	}
+	preempt_enable_notrace();
+	return served;
+}
+
+/*
+ * Until it is served, somebody may have to see to it: vbh_holder_last(). One
+ * that has a CPU takes what is injected, but may lose the CPU before it looks
+ * what is posted.
+ */
+static void vbh_note_waits(struct vbh_vcpu *v, u32 state, bool posted)
+{
+	struct vbh_vcpu *w = READ_ONCE(v->vm->waits);
+
+	if (state != VB_VCPU_PREEMPTED && (state != VB_VCPU_RUNNING || !posted))
+		return;
+	if (!posted)
+		WRITE_ONCE(v->unposted, true);
+	/* Rather the one whose interrupt nobody else can serve. */
+	if (posted && w && w != v && READ_ONCE(w->unposted))
+		return;
+	WRITE_ONCE(v->vm->waits, v);
+	smp_mb();	/* who goes now sees it, or is seen to have gone */
+}
+
+/*
+ * VMs larger than this always have somebody who runs, or are not looked
+ * through for it while a run queue is locked.
+ */
+#define VBH_LAST_VCPUS	64
+
+/**
+ * vbh_holder_last() - a vCPU has lost its CPU, or sleeps
+ * @v: vCPU
+ *
+ * The fast path, for an interrupt that came while this one ran and was not
+ * served, or was refused: asked for again each time that the last one goes.
+ * (In a VM without an area nothing orders the state that was written before
+ * the read here: who was noted at that very moment waits for the next one.)
+ *
+ * Context: put hook, perhaps under the run-queue lock.
+ */
+void vbh_holder_last(struct vbh_vcpu *v)
+{
+	struct vbh_vcpu *w = READ_ONCE(v->vm->waits);
+	struct task_struct *task;
+
+	if (likely(!w) || v->vm->nr_vcpus > VBH_LAST_VCPUS)
+		return;
+	if (!READ_ONCE(w->unposted) && !vbh_is_posted(w)) {
+		cmpxchg(&v->vm->waits, w, NULL);
+		return;
+	}
+	/* Itself a holder, and back in a moment. */
+	if (READ_ONCE(v->boost.state) != VBH_BOOST_IDLE &&
+	    !READ_ONCE(v->boost.over))
+		return;
+	if ((READ_ONCE(w->word) & VBH_STATE_MASK) != VB_VCPU_PREEMPTED ||
+	    !vbh_nobody_runs(v->vm))
+		return;
+	smp_rmb();	/* pairs with smp_wmb() in vbh_on_put() */
+	task = READ_ONCE(w->task);
+	if (task)
+		vbh_boost_want(w, task, VBH_B_FAST_PATH, false);
+}
+
+/*
  * An interrupt wakes up a vCPU that is halted. On a CPU where another vCPU runs
  * the fair class may let it wait for the rest of that one's slice (RUN_TO_PARITY),
  * or not: then boosts are asked for more and more seldom. Context: preemption
@@ -186,10 +329,12 @@ static bool vbh_wakes_late(struct vbh_vcpu *v)
  * @vm: ours
  * @irq: as it will be delivered
  * @said: what the guest says of it
+ * @posted: any vCPU of its VM can serve it, too (vbh_redirect.c)
  * Context: preemption disabled.
  */
 void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
-		    const struct kvm_lapic_irq *irq, enum vbh_said said)
+		    const struct kvm_lapic_irq *irq, enum vbh_said said,
+		    bool posted)
 {
 	bool says, urgent, transmit = said == VBH_SAID_TRANSMIT;
 	enum vbh_boost_count why;
@@ -210,6 +355,8 @@ void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 		READ_ONCE(vbh_boost_waiting);
 	WRITE_ONCE(v->irq_tsc, rdtsc());
 	state = READ_ONCE(v->word) & VBH_STATE_MASK;
+	if (!transmit)
+		vbh_note_waits(v, state, posted);
 	if (state != VB_VCPU_PREEMPTED &&
 	    (state != VB_VCPU_HALTED || !(says || urgent)))
 		return;
@@ -233,4 +380,48 @@ void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 		atomic64_inc(&v->vm->boosts[VBH_B_TRANSMIT]);
 	else if (state != VB_VCPU_HALTED || vbh_wakes_late(v))
 		vbh_boost_want(v, task, why, state == VB_VCPU_HALTED);
+}
+
+/**
+ * vbh_holder_asleep() - does a holder wait for a lock of its guest?
+ * @kvm: VM
+ * @apic_id: vCPU
+ * Context: preemption disabled.
+ * Return: the vCPU, if it halted while critical, and still sleeps; or NULL.
+ */
+struct vbh_vcpu *vbh_holder_asleep(struct kvm *kvm, u32 apic_id)
+{
+	struct vbh_vcpu *v = vbh_vcpu_find(kvm_get_vcpu_by_id(kvm, apic_id));
+
+	return v && (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_HALTED &&
+	       vbh_hint(v) & VB_CRITICAL_ANY ? v : NULL;
+}
+
+/**
+ * vbh_holder_woken() - it may have been woken up (vbh_locks.c)
+ * @v: as vbh_holder_asleep() returned it, or any other time
+ *
+ * What waits for it would wait for the slice of somebody else's vCPU.
+ *
+ * Context: preemption disabled, perhaps under the run-queue lock; the caller's
+ * thread is that of another vCPU of its VM.
+ * Return: it is awake.
+ */
+bool vbh_holder_woken(struct vbh_vcpu *v)
+{
+	enum vbh_boost_count why = vbh_why(v, vbh_hint(v));
+	struct task_struct *task;
+	int cpu;
+
+	if ((READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_HALTED)
+		return true;
+	smp_rmb();	/* pairs with smp_wmb() in vbh_on_put() */
+	task = READ_ONCE(v->task);
+	if (!task || !READ_ONCE(task->on_rq))
+		return false;
+	cpu = task_cpu(task);
+	/* Here was the caller's, at least. */
+	if (why && (cpu == raw_smp_processor_id() || vbh_cpu_has_vcpu(cpu)))
+		vbh_boost_want(v, task, why, true);
+	return true;
 }

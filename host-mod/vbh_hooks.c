@@ -13,6 +13,7 @@
  *	kvm_emulate_hypercall			registration; kretprobe
  *	vhost_net_ioctl, vhost_net_release	rings; see vbh_ring_table.c
  *	ioeventfd_write				rings; see vbh_kicks.c
+ *	kvm_emulate_hypercall once more		boosts; see vbh_locks.c
  *
  * The first four belong together: without one of them no state is published.
  * They are ftrace_ops or kprobes (parameter hook), all by the same mechanism
@@ -47,6 +48,8 @@ struct vbh_feature_state vbh_features[VBH_NR_FEATURES] = {
 		"rings tell when a vCPU is done with an interrupt", -ENXIO },
 	[VBH_F_KICKS] = { "kicks",
 		"who has told the device its answer is done soon", -ENXIO },
+	[VBH_F_LOCKS] = { "locks",
+		"who slept for a lock while critical is boosted", -ENXIO },
 	[VBH_F_CHECK] = { "btf_check",
 		"the kernel was found to be as this was built for", -ENXIO },
 };
@@ -194,31 +197,12 @@ static int vbh_call_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-static struct kretprobe vbh_kretprobe;
-static bool vbh_kretprobe_on;
-
-static int vbh_kretprobe_add(void)
-{
-	int err;
-
-	vbh_kretprobe = (struct kretprobe) {
-		.kp.symbol_name = "kvm_emulate_hypercall",
-		.entry_handler = vbh_call_entry,
-		.handler = vbh_call_return,
-		.data_size = sizeof(struct vbh_call),
-		.maxactive = max(64, 2 * (int)num_possible_cpus()),
-	};
-	err = register_kretprobe(&vbh_kretprobe);
-	vbh_kretprobe_on = !err;
-	return err;
-}
-
-static void vbh_kretprobe_del(void)
-{
-	if (vbh_kretprobe_on)
-		unregister_kretprobe(&vbh_kretprobe);
-	vbh_kretprobe_on = false;
-}
+static struct vbh_kretprobe vbh_call_probe = {
+	.symbol = VBH_HYPERCALL,
+	.entry = vbh_call_entry,
+	.handler = vbh_call_return,
+	.data_size = sizeof(struct vbh_call),
+};
 
 /* ---- all of them ---- */
 
@@ -283,8 +267,9 @@ static void vbh_registration_on(void)
 	if (missing)
 		vbh_feature_set(VBH_F_REGISTRATION, -ENOEXEC, missing);
 	else
-		vbh_feature_set(VBH_F_REGISTRATION, vbh_kretprobe_add(),
-				"kretprobe on kvm_emulate_hypercall");
+		vbh_feature_set(VBH_F_REGISTRATION,
+				vbh_kretprobe_add(&vbh_call_probe),
+				"kretprobe on " VBH_HYPERCALL);
 }
 
 /**
@@ -357,6 +342,15 @@ static void vbh_kicks_try(void)
 	vbh_feature_set(VBH_F_KICKS, err, missing ?: "kretprobe on " VBH_KICK);
 }
 
+static void vbh_locks_try(void)
+{
+	const char *missing = vbh_facts_differ(VBH_F_LOCKS);
+	int err = missing ? -ENOEXEC : vbh_locks_add();
+
+	vbh_feature_set(VBH_F_LOCKS, err,
+			missing ?: "kretprobe on " VBH_HYPERCALL);
+}
+
 /* vhost_net.ko comes and goes; without it there is nothing to be known. */
 static void vbh_rings_try(void)
 {
@@ -388,7 +382,8 @@ static void vbh_hooks_off(const char *why)
 	/* A late boost must not be followed by one for whom nobody sees go. */
 	vbh_feature_set(VBH_F_BOOST, -ENXIO, why);
 	/* No new registrations, then no state, then the objects. */
-	vbh_kretprobe_del();
+	vbh_kretprobe_del(&vbh_call_probe);
+	vbh_locks_del();
 	vbh_kicks_del();
 	vbh_ftrace_del_all();
 	vbh_kprobes_del_all();
@@ -419,11 +414,13 @@ static int vbh_hooks_on(void)
 		vbh_feature_set(VBH_F_REPAY, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_RINGS, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_KICKS, -EPERM, "observe=1");
+		vbh_feature_set(VBH_F_LOCKS, -EPERM, "observe=1");
 	} else {
 		/* Before the first guest asks what there is. */
 		vbh_deliver_add();
 		vbh_rings_try();
 		vbh_kicks_try();
+		vbh_locks_try();
 		vbh_registration_on();
 	}
 	for (f = 0; f < VBH_NR_FEATURES; f++)

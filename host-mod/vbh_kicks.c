@@ -8,10 +8,8 @@
  *
  * At the return, when the device has been told: not before.
  */
-#include <linux/kprobes.h>
 #include <linux/kvm_host.h>
 
-#include "../common/fault.h"
 #include "vbh.h"
 
 struct vbh_kick {
@@ -46,8 +44,12 @@ static int vbh_kick_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-static struct kretprobe vbh_kick_probe;
-static bool vbh_kicks_on;
+static struct vbh_kretprobe vbh_kick_probe = {
+	.symbol = VBH_KICK,
+	.entry = vbh_kick_entry,
+	.handler = vbh_kick_return,
+	.data_size = sizeof(struct vbh_kick),
+};
 
 /**
  * vbh_kicks_add() - look at who tells a device something, from now on
@@ -56,25 +58,11 @@ static bool vbh_kicks_on;
  */
 int vbh_kicks_add(void)
 {
-	int err;
-
-	/* Cleared: a probe cannot be registered again otherwise. */
-	vbh_kick_probe = (struct kretprobe) {
-		.kp.symbol_name = VBH_KICK,
-		.entry_handler = vbh_kick_entry,
-		.handler = vbh_kick_return,
-		.data_size = sizeof(struct vbh_kick),
-		.maxactive = max(64, 2 * (int)num_possible_cpus()),
-	};
-	err = register_kretprobe(&vbh_kick_probe);
-	vbh_kicks_on = !err;
-	return err;
+	return vbh_kretprobe_add(&vbh_kick_probe);
 }
 
 /* And no longer. Context: as vbh_kicks_add(). */
 void vbh_kicks_del(void)
 {
-	if (vbh_kicks_on)
-		unregister_kretprobe(&vbh_kick_probe);
-	vbh_kicks_on = false;
+	vbh_kretprobe_del(&vbh_kick_probe);
 }

@@ -150,6 +150,7 @@ static void vbh_count_pending(struct vbh_vm *vm, u64 *shared,
  * goes), and the MSI is delivered as it is. If nothing has changed the bit was
  * set before the guest changed it, and the guest looks after its change.
  * The bit stays in either case: serving once too often is harmless.
+ * Return: nothing has.
  */
 static bool vbh_pend(struct vbh_vm *vm, struct vbh_reg *reg,
 		     const struct vbh_vcpu *v, int n, u64 key, u32 vector,
@@ -165,19 +166,23 @@ static bool vbh_pend(struct vbh_vm *vm, struct vbh_reg *reg,
 	/* The atomic operations above order these reads after the bit. */
 	if (!vector || (READ_ONCE(reg->redirect->key[n]) == key &&
 			vbh_vector_of(reg, v) == vector))
-		return vector;
+		return true;
 	atomic64_inc(&vm->count[VBH_VM_RETRACTED]);
 	return false;
 }
 
-/* @n, @key: what the guest has listed it as. */
-static void vbh_redirect(struct kvm *kvm, struct vbh_vm *vm,
+/*
+ * @n, @key: what the guest has listed it as. Return: it waits as a bit of the
+ * vCPU that @irq is for now.
+ */
+static bool vbh_redirect(struct kvm *kvm, struct vbh_vm *vm,
 			 struct vbh_reg *reg, struct kvm_lapic_irq *irq, int n,
 			 u64 key)
 {
 	struct vbh_vcpu *owner, *target;
 	u64 now = rdtsc();
 	u32 vector = 0;
+	bool pended;
 
 	vbh_stat_inc(VBH_S_MSI_MATCHED);
 	/* Slots are KVM's vcpu_idx. */
@@ -185,7 +190,7 @@ static void vbh_redirect(struct kvm *kvm, struct vbh_vm *vm,
 	if (!owner || owner->slot >= reg->layout.nr_slots ||
 	    !vbh_needs_rescue(owner, reg, now) ||
 	    READ_ONCE(reg->hdr->cookie) != reg->layout.cookie)
-		return;
+		return false;
 	target = vbh_choose(vm, reg, now);
 	/*
 	 * Nobody: the bit waits with the owner. One that runs must not take
@@ -196,16 +201,18 @@ static void vbh_redirect(struct kvm *kvm, struct vbh_vm *vm,
 		       VB_VCPU_RUNNING &&
 		       owner->apic_id != VBH_APIC_BROADCAST))
 		vector = vbh_vector_of(reg, target ?: owner);
-	if (!vbh_pend(vm, reg, target ?: owner, n, key, vector, !target))
+	pended = vbh_pend(vm, reg, target ?: owner, n, key, vector, !target);
+	if (!pended)
 		vector = 0;
 	trace_vb_host_redirect(vm->pid, n, irq->vector, owner->apic_id,
 			       (target ?: owner)->apic_id, vector);
 	if (!vector)
-		return;
+		return pended;
 	irq->vector = vector;
 	irq->dest_id = (target ?: owner)->apic_id;
 	irq->dest_mode = APIC_DEST_PHYSICAL;
 	irq->msi_redir_hint = false;
+	return true;
 }
 
 /**
@@ -222,6 +229,7 @@ void vbh_on_deliver(struct kvm *kvm, const void *src,
 {
 	enum vbh_said said = VBH_SAID_NOTHING;
 	struct vbh_reg *reg;
+	bool posted = false;
 	struct vbh_vm *vm;
 	u64 key;
 	int n;
@@ -238,10 +246,10 @@ void vbh_on_deliver(struct kvm *kvm, const void *src,
 			said = test_bit(n, (unsigned long *)
 					reg->redirect->transmit) ?
 				VBH_SAID_TRANSMIT : VBH_SAID_OTHER;
-			vbh_redirect(kvm, vm, reg, irq, n, key);
+			posted = vbh_redirect(kvm, vm, reg, irq, n, key);
 		}
 	}
 	if (vm)
-		vbh_holder_irq(kvm, vm, irq, said);
+		vbh_holder_irq(kvm, vm, irq, said, posted);
 	preempt_enable_notrace();
 }

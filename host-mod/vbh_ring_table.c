@@ -294,11 +294,17 @@ static int vbh_ring_release(struct kprobe *p, struct pt_regs *regs)
 }
 
 static struct kprobe vbh_release_probe;
-static struct kretprobe vbh_ioctl_probe;
 static bool vbh_rings_on;
 
 #define VBH_RELEASE	"vhost_net_release"
 #define VBH_IOCTL	"vhost_net_ioctl"
+
+static struct vbh_kretprobe vbh_ioctl_probe = {
+	.symbol = VBH_IOCTL,
+	.entry = vbh_ring_call_entry,
+	.handler = vbh_ring_call_return,
+	.data_size = sizeof(struct vbh_ring_call),
+};
 
 /* Is vhost_net there? It is if one of the two is. Context: as below. */
 bool vbh_rings_there(void)
@@ -323,20 +329,13 @@ int vbh_rings_add(const char **missing)
 		.symbol_name = VBH_RELEASE,
 		.pre_handler = vbh_ring_release,
 	};
-	vbh_ioctl_probe = (struct kretprobe) {
-		.kp.symbol_name = VBH_IOCTL,
-		.entry_handler = vbh_ring_call_entry,
-		.handler = vbh_ring_call_return,
-		.data_size = sizeof(struct vbh_ring_call),
-		.maxactive = max(64, 2 * (int)num_possible_cpus()),
-	};
 	/* Nothing is learnt that would not be forgotten. */
 	*missing = vbh_release_probe.symbol_name;
 	err = register_kprobe(&vbh_release_probe);
 	if (err)
 		return err;
-	*missing = vbh_ioctl_probe.kp.symbol_name;
-	err = register_kretprobe(&vbh_ioctl_probe);
+	*missing = vbh_ioctl_probe.symbol;
+	err = vbh_kretprobe_add(&vbh_ioctl_probe);
 	if (err)
 		unregister_kprobe(&vbh_release_probe);
 	vbh_rings_on = !err;
@@ -348,7 +347,7 @@ void vbh_rings_del(void)
 {
 	if (!vbh_rings_on)
 		return;
-	unregister_kretprobe(&vbh_ioctl_probe);
+	vbh_kretprobe_del(&vbh_ioctl_probe);
 	unregister_kprobe(&vbh_release_probe);
 	vbh_rings_on = false;
 	vbh_rings_forget(NULL, NULL);

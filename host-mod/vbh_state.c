@@ -254,7 +254,8 @@ static u32 vbh_put_state(const struct kvm_vcpu *vcpu)
 
 /*
  * Entry of kvm_arch_vcpu_put(). Context: preemption disabled, perhaps under
- * the run-queue lock with interrupts off: plain memory accesses only.
+ * the run-queue lock with interrupts off: no locks but a VM's bucket_lock, in
+ * which nothing nests; nobody is woken up but by irq_work.
  */
 void vbh_on_put(struct kvm_vcpu *vcpu)
 {
@@ -275,6 +276,10 @@ void vbh_on_put(struct kvm_vcpu *vcpu)
 	vbh_change(v, vcpu, state);
 	if (state == VB_VCPU_PREEMPTED)
 		vbh_holder_put(v);
+	if (unlikely(v->wakes_up) && vbh_holder_woken(v->wakes_up))
+		v->wakes_up = NULL;
+	if (state != VB_VCPU_VMM)
+		vbh_holder_last(v);
 }
 
 /**

@@ -23,13 +23,13 @@ log_says() {	# REGEX
 		grep -v "(not with this kernel's" | grep -q "vbalance_host: $1"
 }
 
-# host_without HOOK FEATURE [PARAMETER]
+# host_without HOOK FEATURE [PARAMETER]: another one may need it as well ($also)
 host_without() {
 	for other in $MISSING "$REFUSED"; do
 		what="$1 ${3:+with $3 }is $([ "$other" = $MISSING ] && echo missing || echo refused)"
 		log_from_here
 		check "$what: loaded" load vbalance_host "other_hook=$1:$other" ${3:+"$3"}
-		equal "$what: off is" "$(host_off)" "$2"
+		equal "$what: off is" "$(host_off)" "$2${also:+ $also}"
 		check "$what: debugfs says why" grep -q "^$2 off (.*$1: error -" $HOST/features
 		check "$what: the log as well" log_says "$2: off (.*$1: error -"
 		if [ "$other" != $MISSING ]; then
@@ -65,7 +65,9 @@ check "with all hooks: the guest registers" await 60 is_active 0
 ok $? "with all hooks: the log says nothing"
 unload vbalance_host
 
+also=locks
 host_without kvm_emulate_hypercall registration
+also=
 host_without kvm_irq_delivery_to_apic_fast redirect
 host_without kvm_irq_delivery_to_apic_fast redirect hook=kprobe
 # Of two, one only: what passes the other is not redirected.

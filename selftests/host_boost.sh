@@ -61,8 +61,12 @@ else
 	skip "fairness" "takes long: make test-long"
 	embed "liars" kvm_boost_liars short
 fi
-embed "unload" kvm_boost_late unload
-unload vbalance_host	# had that been skipped
+check "unload" unload vbalance_host
+for what in unload unload-asleep; do
+	check "$what: load" load vbalance_host
+	embed "$what" kvm_boost_late $what
+	unload vbalance_host	# had that been skipped
+done
 
 check "load with observe=1" load vbalance_host observe=1
 check "observe=1: not offered" grep -q "^boost off (observe=1" $HOST/features

@@ -180,6 +180,7 @@ static inline long base_slice(long ns)
 
 static inline void vm_set_up(void)
 {
+	struct kvm_lapic_state lapic;
 	int i;
 
 	vm_new(&m, vm_memory_new(), 1);
@@ -188,6 +189,9 @@ static inline void vm_set_up(void)
 		vm_mode(&m, i, 0);
 		vm_mp_state(&m, i, KVM_MP_STATE_RUNNABLE);
 	}
+	/* The last one is not sent anything before an APIC changes. */
+	vm_must(ioctl(m.vcpu[0], KVM_GET_LAPIC, &lapic), "KVM_GET_LAPIC");
+	vm_must(ioctl(m.vcpu[0], KVM_SET_LAPIC, &lapic), "KVM_SET_LAPIC");
 	h = vm_header(&m, VM_AREA, NR, COOKIE);
 	host = vm_host_table(h);
 	guest = (struct vb_vcpu_guest *)((char *)h + h->guest_table_page *

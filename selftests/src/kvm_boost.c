@@ -461,6 +461,134 @@ static void interrupt(void)
 	send(0);
 }
 
+/* What has been posted is taken, as by a guest. */
+static void take(void)
+{
+	struct vb_pending *p = (struct vb_pending *)
+		((char *)h + h->pending_page * VB_PAGE_SIZE);
+
+	vm_redirect(h)->pending_slots[0] = 0;
+	memset(p, 0, NR * sizeof(*p));
+}
+
+enum goes { GOES_OFF, GOES_TO_SLEEP };
+
+/* vCPU 1 before or behind the real-time hog that is on its CPU, or neither. */
+static void rank(int priority)
+{
+	struct sched_param p = { .sched_priority = priority };
+
+	vm_must(sched_setscheduler(thread[1].tid, priority ? SCHED_FIFO :
+				   SCHED_OTHER, &p), "sched_setscheduler");
+}
+
+#define BEFORE_HOG	60
+#define BEHIND_HOG	40
+
+/* vCPU 1 runs, vCPU 0 waits for its CPU, where nobody else will run after it. */
+static int first_runs(void)
+{
+	hog_start(HOG_FIFO);
+	rank(BEFORE_HOG);
+	return AWAIT(in_state(1, "running") && in_state(0, "preempted"));
+}
+
+/* Each had the CPU: nothing waits any more. */
+static int all_have_run(void)
+{
+	long n = vm_preempted(&m, 0);
+
+	rank(0);
+	hog_stop();
+	return AWAIT(vm_preempted(&m, 0) > n) && at_rest();
+}
+
+/*
+ * vCPU 0 is sent an interrupt while vCPU 1 runs, which does not serve it and
+ * then goes. @taken: what was posted has been taken from the area before.
+ * Return: fast paths in @tries; -1: not as it should be.
+ */
+static long last_goes(enum goes how, int taken, int tries)
+{
+	long n, gone = 0, no = 0;
+	__u64 wakes;
+	int i;
+
+	for (i = 0; i < tries; i++) {
+		if (!first_runs())
+			return -1;
+		no -= refused();
+		wakes = vm_box(&m, 1)->wakes;
+		n = count("fast_path");
+		take();
+		send(0);
+		if (taken)
+			take();
+		if (!at_rest() || count("fast_path") != n)
+			return -1;
+		if (how == GOES_OFF)
+			rank(BEHIND_HOG);
+		else
+			vm_command(&thread[1], VM_CMD_HALT);
+		if (!AWAIT(!in_state(1, "running")) || !at_rest())
+			return -1;
+		no += refused();
+		gone += count("fast_path") - n;
+		take();
+		if (how == GOES_TO_SLEEP) {
+			vm_nmi(&m, 1);
+			if (!AWAIT(vm_box(&m, 1)->wakes > wakes))
+				return -1;
+		}
+		if (!all_have_run())
+			return -1;
+		/* Who was boosted has to pause. */
+		usleep(20000);
+	}
+	return no ? -1 : gone;
+}
+
+/* Who waits is asked for again when the next one goes. */
+static long goes_twice(void)
+{
+	long before, no = count("no_vcpu_tokens");
+
+	if (!first_runs())
+		return -1;
+	set_parameter("boost_vcpu_share", "0");
+	send(0);
+	rank(BEHIND_HOG);
+	if (!AWAIT(count("no_vcpu_tokens") > no) || !at_rest())
+		return -1;
+	generous("2000");
+	before = count("fast_path");
+	rank(BEFORE_HOG);
+	if (!AWAIT(in_state(1, "running")) || count("fast_path") != before)
+		return -1;
+	rank(BEHIND_HOG);
+	AWAIT(count("fast_path") > before);
+	before = count("fast_path") - before;
+	take();
+	return all_have_run() ? before : -1;
+}
+
+static void goes(const char *who)
+{
+	char name[96];
+
+	generous("2000");
+	set_parameter("holder_us", "0");
+	snprintf(name, sizeof(name), "%s, another one runs and goes: fast path",
+		 who);
+	expect(last_goes(GOES_OFF, 0, 1), 1, name);
+	snprintf(name, sizeof(name), "%s, another one runs and sleeps: fast path",
+		 who);
+	expect(last_goes(GOES_TO_SLEEP, 0, 1), 1, name);
+	snprintf(name, sizeof(name), "%s, refused, another one goes: fast path",
+		 who);
+	expect(goes_twice(), 1, name);
+}
+
 /* vCPU 0 sleeps, and vCPU 1 runs where it went to sleep. */
 static void sleeper(const char *who, int says)
 {
@@ -509,6 +637,7 @@ static void fast_paths(const char *who, int says)
 	hog_stop();
 
 	start(1);
+	goes(who);
 	sleeper(who, says);
 	sched_setscheduler(thread[1].tid, SCHED_FIFO, &fifo);
 	snprintf(name, sizeof(name), "%s, another one runs: no fast path", who);
@@ -546,6 +675,7 @@ static void transmit(int n)
 	r->transmit[n / 64] = ~(1ULL << n % 64);
 	expect(fast_path(0), 1, "all others are of transmit queues: fast path");
 	expect(count("transmit"), before, "none was");
+	take();
 	r->transmit[n / 64] = 1ULL << n % 64;
 	for (i = 0; i < 20 && !boosted; i++)
 		boosted = sent_to_preempted(0, "fast_path", 0);
@@ -558,7 +688,126 @@ static void transmit(int n)
 	expect(fast_path(0), 1, "no key: fast path");
 	r->nr_keys = 0;
 	r->transmit[n / 64] = 0;
+	take();
 	hog_stop();
+	defaults();
+}
+
+/* To vCPU 1, which runs, and loses its CPU before it has looked. */
+static long diverted(void)
+{
+	struct vb_redirect *r = vm_redirect(h);
+	long before = count("fast_path");
+	int i;
+
+	guest[1].redirect_vector = 0xf7;
+	take();
+	for (i = 0; i < TRIES && !(r->pending_slots[0] & 2); i++) {
+		if (!AWAIT(in_state(0, "preempted") && in_state(1, "running")))
+			return -1;
+		send(0);
+	}
+	hog_start(HOG_FIFO);
+	AWAIT(count("fast_path") > before);
+	before = count("fast_path") - before;
+	guest[1].redirect_vector = 0;
+	take();
+	/* Not to change what it is while it is boosted. */
+	if (!at_rest())
+		return -1;
+	return all_have_run() ? before : -1;
+}
+
+/* It waits in the area, for its owner or whoever has a CPU first. */
+static void posted(int n)
+{
+	struct vb_redirect *r = vm_redirect(h);
+
+	start(1);
+	r->key[n] = vb_key_make(MSI_VECTOR, false, 0, 0);
+	r->nr_keys = n + 1;
+	goes("posted");
+	expect(last_goes(GOES_OFF, 1, 10), 0,
+	       "taken before another one goes: no fast path");
+	expect(diverted(), 1, "diverted to one that goes: fast path");
+	r->transmit[n / 64] = 1ULL << n % 64;
+	expect(last_goes(GOES_OFF, 0, 10), 0,
+	       "posted, of a transmit queue, another one goes: no fast path");
+	r->transmit[n / 64] = 0;
+	r->nr_keys = 0;
+	r->key[n] = 0;
+	expect(last_goes(GOES_OFF, 1, 1), 1,
+	       "not listed, another one goes: fast path");
+	vm_join(&thread[1]);
+	vm_mp_state(&m, 1, KVM_MP_STATE_RUNNABLE);
+	defaults();
+}
+
+/*
+ * vCPU 0 sleeps, critical or not as @word says, as if it waited for a lock of
+ * the guest, and vCPU 1 wakes it up and keeps the CPU. Return: boosts in @tries;
+ * -1: not as it should be.
+ */
+static long unlocked(__u32 word, int tries)
+{
+	long before = count("hint"), no = refused();
+	__u64 wakes;
+	int i, n;
+
+	for (i = 0; i < tries; i++) {
+		wakes = vm_box(&m, 0)->wakes;
+		if (!to_sleep())
+			return -1;
+		rank(BEFORE_HOG);
+		guest[0].critical = word;
+		vm_command(&thread[1], VM_CMD_KICK);
+		if (!AWAIT(!vm_box(&m, 1)->command))
+			return -1;
+		for (n = 0; n < 20 && count("hint") == before; n++)
+			usleep(1000);
+		guest[0].critical = VB_CRITICAL_SAID;
+		rank(0);
+		if (!at_rest() || !AWAIT(vm_box(&m, 0)->wakes > wakes))
+			return -1;
+	}
+	return refused() == no ? count("hint") - before : -1;
+}
+
+/* A process of the guest makes the hypercall, and KVM refuses it. */
+static long from_user_mode(void)
+{
+	long before = thought_of() + count("hint"), ret;
+
+	if (!to_sleep())
+		return -1;
+	guest[0].critical = CRITICAL;
+	vm_mode(&m, 1, 1);
+	ret = vm_call(&m, 1, KVM_HC_KICK_CPU, 0, 0, 0, 0);
+	vm_mode(&m, 1, 0);
+	guest[0].critical = VB_CRITICAL_SAID;
+	if (ret != -KVM_EPERM || !at_rest() || !wake_up())
+		return -1;
+	return thought_of() + count("hint") - before;
+}
+
+/* A kernel's spin lock that lets waiters sleep (KVM_HC_KICK_CPU). */
+static void locks(void)
+{
+	generous("2000");
+	expect(from_user_mode(), 0, "critical, not woken up: not thought of");
+	start(1);
+	expect(unlocked(CRITICAL, 1), 1,
+	       "critical, woken up by another one: boosted");
+	expect(unlocked(VB_CRITICAL_SAID, 10), 0,
+	       "not critical, woken up by another one: not boosted");
+	set_parameter("boost", "0");
+	expect(unlocked(CRITICAL, 10), 0,
+	       "boost=0, woken up by another one: not boosted");
+	set_parameter("boost", "1");
+	expect(unlocked(CRITICAL, 1), 1,
+	       "boost=1, woken up by another one: boosted");
+	vm_join(&thread[1]);
+	vm_mp_state(&m, 1, KVM_MP_STATE_RUNNABLE);
 	defaults();
 }
 
@@ -608,6 +857,8 @@ int main(int argc, char **argv)
 	fast_paths("says that it is not critical", 1);
 	transmit(0);
 	transmit(VB_MAX_KEYS - 1);
+	posted(0);
+	locks();
 	hog_start(HOG_FAIR);
 	set_parameter("holder_us", "100000");
 	holder(0, "says that it is not critical, an interrupt: no holder");

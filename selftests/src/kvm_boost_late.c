@@ -10,6 +10,8 @@
  *				gone: nothing depends on how fast anything is
  *	kvm_boost_late unload	until vbalance_host begins to go; it has gone at
  *				the end
+ *	kvm_boost_late unload-asleep	the same, and the vCPU has been woken up
+ *				from a halt and got no CPU yet
  */
 #define _GNU_SOURCE
 #include "boosttest.h"
@@ -273,6 +275,36 @@ static void both_go(pid_t boosts)
 
 /* ---- the module goes ---- */
 
+/* vCPU 1 keeps the CPU on which vCPU 0 was woken up, but for the helper. */
+static void hold_cpu(int on)
+{
+	struct sched_param p = { .sched_priority = on ? 40 : 0 };
+
+	vm_must(sched_setscheduler(thread[1].tid, on ? SCHED_FIFO : SCHED_OTHER,
+				   &p), "sched_setscheduler");
+}
+
+/* As catch_boost(). */
+static int catch_sleeper(void)
+{
+	if (to_sleep()) {
+		guest[0].critical = CRITICAL;
+		hold_cpu(1);
+		vm_command(&thread[1], VM_CMD_KICK);
+		CATCH(host[0].boosted);
+		keep_off(1);
+		if (host[0].boosted && is_fifo() &&
+		    host[0].state == VB_VCPU_HALTED)
+			return 1;
+		keep_off(0);
+		hold_cpu(0);
+	}
+	guest[0].critical = VB_CRITICAL_SAID;
+	AWAIT(!in_state(0, "halted"));
+	at_rest();
+	return 0;
+}
+
 static volatile int unloaded;		/* 1: it is; else an error, negative */
 
 static void unload_module(void)
@@ -295,7 +327,7 @@ static int is_going(void)
 	return !strcmp(word, "going");
 }
 
-static void unload(void)
+static void unload(int asleep)
 {
 	static const struct attr was = {
 		.policy = SCHED_BATCH, .nice = 4, .flags = ATTR_RESET_ON_FORK,
@@ -308,7 +340,8 @@ static void unload(void)
 	before = attributes_of(tid);
 	helper_start(unload_module);
 	for (i = 0; i < TRIES && !caught; i++)
-		caught = catch_boost(VB_CRITICAL_SAID);
+		caught = asleep ? catch_sleeper() :
+				  catch_boost(VB_CRITICAL_SAID);
 	helper_go();
 	/*
 	 * No sleep from here on: the worker would come. It goes no further than
@@ -319,6 +352,8 @@ static void unload(void)
 	report(caught && going && !unloaded && is_fifo(),
 	       "boosted while the module goes");
 	keep_off(0);
+	if (asleep)
+		hold_cpu(0);
 	helper_end();
 	expect(unloaded, 1, "the module has gone");
 	got = attributes_of(tid);
@@ -331,7 +366,8 @@ static void unload(void)
 
 int main(int argc, char **argv)
 {
-	int unloads = argc > 1 && !strcmp(argv[1], "unload");
+	int asleep = argc > 1 && !strcmp(argv[1], "unload-asleep");
+	int unloads = asleep || (argc > 1 && !strcmp(argv[1], "unload"));
 	cpu_set_t was;
 	pid_t boosts;
 
@@ -343,10 +379,15 @@ int main(int argc, char **argv)
 	if (!boosts)
 		return end();
 	generous(BOOST_US);
-	hog_start(HOG_FAIR);
+	if (asleep)
+		start(1);
+	else
+		hog_start(HOG_FAIR);
 	if (unloads) {
-		unload();
+		unload(asleep);
 		hog_stop();
+		if (asleep)
+			vm_join(&thread[1]);
 		report(!vm_join(&thread[0]), "the vCPU ends well");
 		vm_destroy(&m);
 	} else {

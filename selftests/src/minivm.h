@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
+#include <linux/kvm_para.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -62,8 +63,10 @@ _Static_assert(sizeof(struct vm_box) == 256, "vm_box");
 #define VM_CMD_HALT	1
 #define VM_CMD_LEAVE	2
 #define VM_CMD_DONE	3	/* VB_OP_DONE, and on */
+#define VM_CMD_KICK	4	/* KVM_HC_KICK_CPU, to vCPU 0, and on */
 
-_Static_assert(VB_HYPERCALL == 0x76424c00 && VB_OP_DONE == 4, "vm_loop");
+_Static_assert(VB_HYPERCALL == 0x76424c00 && VB_OP_DONE == 4 &&
+	       KVM_HC_KICK_CPU == 5, "vm_loop");
 
 /* rdi: own box, rsi: running bitmap, r8: own slot, r9: own state. */
 extern const unsigned char vm_loop[], vm_loop_call[], vm_loop_end[];
@@ -97,8 +100,14 @@ __asm__(
 "2:	hlt\n"
 "	incq	40(%rdi)\n"
 "	jmp	1b\n"
-"3:	mov	$0x76424c00, %eax\n"
+"3:	xor	%ecx, %ecx\n"
+"	cmp	$2, %eax\n"
+"	mov	$0x76424c00, %eax\n"
 "	mov	$4, %ebx\n"
+"	jne	4f\n"
+"	mov	$5, %eax\n"
+"	xor	%ebx, %ebx\n"
+"4:\n"
 "vm_loop_call:\n"
 "	vmcall\n"			/* vm_new() puts the right one here */
 "	jmp	1b\n"
