@@ -423,6 +423,7 @@ void vbh_locks_del(void);
 
 void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 		    enum vbh_boost_count why, bool halted);
+bool vbh_boost_goes_on(const struct vbh_vcpu *v);
 void vbh_boost_end(struct vbh_vcpu *v, enum vbh_boost_count why);
 void vbh_boost_wait(struct vbh_vm *vm);
 int vbh_boost_init(void);

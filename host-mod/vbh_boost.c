@@ -246,23 +246,43 @@ static void vbh_boost_charge(struct vbh_vcpu *v)
 	b->paid_until = sum;
 }
 
+/**
+ * vbh_boost_goes_on() - has a vCPU got the CPU by a boost, for now?
+ * @v: vCPU
+ * Context: the worker's.
+ * Return: it has, and the worker is not about to end it.
+ */
+bool vbh_boost_goes_on(const struct vbh_vcpu *v)
+{
+	const struct vbh_boost *b = &v->boost;
+
+	return READ_ONCE(b->state) == VBH_BOOST_ON && !READ_ONCE(b->over) &&
+	       !b->ended && ktime_get_mono_fast_ns() < b->deadline;
+}
+
 /*
  * What was asked while the last boost was not quite over was not heard: the
- * thread loses its CPU before the worker has come to its end.
+ * thread loses its CPU before the worker has come to its end. The same goes for
+ * what was to be asked for as this one goes.
  */
 static void vbh_boost_missed(struct vbh_vcpu *v)
 {
+	u32 state = READ_ONCE(v->word) & VBH_STATE_MASK;
 	enum vbh_boost_count why;
 	struct task_struct *task;
+	struct vbh_vcpu *w;
 
 	preempt_disable();
 	why = vbh_is_critical(v);
-	if (why &&
-	    (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_PREEMPTED) {
+	w = READ_ONCE(v->vm->waits);
+	if (why && state == VB_VCPU_PREEMPTED) {
 		smp_rmb();	/* as in vbh_holder_irq() */
 		task = READ_ONCE(v->task);
 		if (task)
 			vbh_boost_want(v, task, why, false);
+	} else if (w && w != v && state != VB_VCPU_RUNNING &&
+		   !vbh_will_be_served(w)) {
+		vbh_holder_last(v);
 	}
 	preempt_enable();
 }
@@ -313,9 +333,13 @@ static bool vbh_boost_needed(const struct vbh_vcpu *v)
 		return false;
 	if (!vbh_is_for_irq(b->why))
 		return vbh_is_critical(v);
-	/* Has it had a CPU since it has taken what waited. */
+	/*
+	 * Has it had a CPU since it has taken what waited. To a sleeper nothing
+	 * is posted.
+	 */
 	return READ_ONCE(v->word) == b->word &&
-	       (b->why != VBH_B_FAST_PATH || !vbh_will_be_served(v));
+	       (b->why != VBH_B_FAST_PATH || b->was_halted ||
+		!vbh_will_be_served(v));
 }
 
 /*

@@ -215,17 +215,17 @@ static bool vbh_is_coming(const struct vbh_vcpu *v)
 	return task && READ_ONCE(task->on_cpu);
 }
 
-/* It does, or will in a moment. Context: preemption disabled. */
+/* It does, or will in a moment. Context: the worker's, preemption disabled. */
 static bool vbh_sees_to(const struct vbh_vcpu *v)
 {
 	return (READ_ONCE(v->word) & VBH_STATE_MASK) == VB_VCPU_RUNNING ||
-	       READ_ONCE(v->boost.state) == VBH_BOOST_ON || vbh_is_coming(v);
+	       vbh_boost_goes_on(v) || vbh_is_coming(v);
 }
 
 /**
  * vbh_will_be_served() - does somebody see to what waits for a vCPU?
  * @v: vCPU
- * Context: any.
+ * Context: the worker's.
  * Return: all that waits for it has been posted, and is not any more, or one of
  * its VM has a CPU by now.
  */
@@ -253,8 +253,9 @@ bool vbh_will_be_served(const struct vbh_vcpu *v)
  * that has a CPU takes what is injected, but may lose the CPU before it looks
  * what is posted.
  */
-static void vbh_note_waits(struct vbh_vcpu *v, u32 state, bool posted)
+static void vbh_note_waits(struct vbh_vcpu *v, bool posted)
 {
+	u32 state = READ_ONCE(v->word) & VBH_STATE_MASK;
 	struct vbh_vcpu *w = READ_ONCE(v->vm->waits);
 
 	if (state != VB_VCPU_PREEMPTED && (state != VB_VCPU_RUNNING || !posted))
@@ -265,7 +266,12 @@ static void vbh_note_waits(struct vbh_vcpu *v, u32 state, bool posted)
 	if (posted && w && w != v && READ_ONCE(w->unposted))
 		return;
 	WRITE_ONCE(v->vm->waits, v);
-	smp_mb();	/* who goes now sees it, or is seen to have gone */
+	/* Who goes now sees it, or is seen to have gone: @v, and the others. */
+	smp_mb();
+	/* It has come meanwhile, and has not seen it. */
+	if (!posted &&
+	    (READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_PREEMPTED)
+		WRITE_ONCE(v->unposted, false);
 }
 
 /*
@@ -294,6 +300,9 @@ void vbh_holder_last(struct vbh_vcpu *v)
 		return;
 	if (!READ_ONCE(w->unposted) && !vbh_is_posted(w)) {
 		cmpxchg(&v->vm->waits, w, NULL);
+		/* Noted once more in between? */
+		if (READ_ONCE(w->unposted) || vbh_is_posted(w))
+			WRITE_ONCE(v->vm->waits, w);
 		return;
 	}
 	/* Itself a holder, and back in a moment. */
@@ -354,9 +363,9 @@ void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 	urgent = !says && !transmit && READ_ONCE(vbh_holder_us) &&
 		READ_ONCE(vbh_boost_waiting);
 	WRITE_ONCE(v->irq_tsc, rdtsc());
-	state = READ_ONCE(v->word) & VBH_STATE_MASK;
 	if (!transmit)
-		vbh_note_waits(v, state, posted);
+		vbh_note_waits(v, posted);
+	state = READ_ONCE(v->word) & VBH_STATE_MASK;
 	if (state != VB_VCPU_PREEMPTED &&
 	    (state != VB_VCPU_HALTED || !(says || urgent)))
 		return;
@@ -417,7 +426,9 @@ bool vbh_holder_woken(struct vbh_vcpu *v)
 		return true;
 	smp_rmb();	/* pairs with smp_wmb() in vbh_on_put() */
 	task = READ_ONCE(v->task);
-	if (!task || !READ_ONCE(task->on_rq))
+	/* WAKING: the CPU that it was woken up on is about to queue it. */
+	if (!task || (!READ_ONCE(task->on_rq) &&
+		      READ_ONCE(task->__state) != TASK_WAKING))
 		return false;
 	cpu = task_cpu(task);
 	/* Here was the caller's, at least. */
