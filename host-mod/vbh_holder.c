@@ -275,8 +275,8 @@ static void vbh_note_waits(struct vbh_vcpu *v, bool posted)
 }
 
 /*
- * VMs larger than this always have somebody who runs, or are not looked
- * through for it while a run queue is locked.
+ * VMs with more vCPUs are not looked through for one that runs while a run
+ * queue is locked.
  */
 #define VBH_LAST_VCPUS	64
 

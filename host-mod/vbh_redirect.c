@@ -150,7 +150,7 @@ static void vbh_count_pending(struct vbh_vm *vm, u64 *shared,
  * goes), and the MSI is delivered as it is. If nothing has changed the bit was
  * set before the guest changed it, and the guest looks after its change.
  * The bit stays in either case: serving once too often is harmless.
- * Return: nothing has.
+ * Return: nothing has changed.
  */
 static bool vbh_pend(struct vbh_vm *vm, struct vbh_reg *reg,
 		     const struct vbh_vcpu *v, int n, u64 key, u32 vector,

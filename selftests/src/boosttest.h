@@ -228,6 +228,15 @@ static inline pid_t start(int i)
 	return thread[i].tid;
 }
 
+/* vCPU 1's thread is real-time with this priority from now on; 0: it is not. */
+static inline void rank(int priority)
+{
+	struct sched_param p = { .sched_priority = priority };
+
+	vm_must(sched_setscheduler(thread[1].tid, priority ? SCHED_FIFO :
+				   SCHED_OTHER, &p), "sched_setscheduler");
+}
+
 /* The fields of an MSI (Intel SDM 3, 11.11). */
 #define MSI_LOGICAL	0x4U		/* of the address */
 #define MSI_TO(dest)	((dest) << 12)

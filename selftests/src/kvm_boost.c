@@ -473,15 +473,7 @@ static void take(void)
 
 enum goes { GOES_OFF, GOES_TO_SLEEP };
 
-/* vCPU 1 before or behind the real-time hog that is on its CPU, or neither. */
-static void rank(int priority)
-{
-	struct sched_param p = { .sched_priority = priority };
-
-	vm_must(sched_setscheduler(thread[1].tid, priority ? SCHED_FIFO :
-				   SCHED_OTHER, &p), "sched_setscheduler");
-}
-
+/* Real-time priorities of vCPU 1: the hog on its CPU has 50. */
 #define BEFORE_HOG	60
 #define BEHIND_HOG	40
 

@@ -275,21 +275,14 @@ static void both_go(pid_t boosts)
 
 /* ---- the module goes ---- */
 
-/* vCPU 1 keeps the CPU on which vCPU 0 was woken up, but for the helper. */
-static void hold_cpu(int on)
-{
-	struct sched_param p = { .sched_priority = on ? 40 : 0 };
+#define BEHIND_HELPER	40
 
-	vm_must(sched_setscheduler(thread[1].tid, on ? SCHED_FIFO : SCHED_OTHER,
-				   &p), "sched_setscheduler");
-}
-
-/* As catch_boost(). */
+/* As catch_boost(). vCPU 1 keeps the CPU on which vCPU 0 is woken up. */
 static int catch_sleeper(void)
 {
 	if (to_sleep()) {
 		guest[0].critical = CRITICAL;
-		hold_cpu(1);
+		rank(BEHIND_HELPER);
 		vm_command(&thread[1], VM_CMD_KICK);
 		CATCH(host[0].boosted);
 		keep_off(1);
@@ -297,7 +290,7 @@ static int catch_sleeper(void)
 		    host[0].state == VB_VCPU_HALTED)
 			return 1;
 		keep_off(0);
-		hold_cpu(0);
+		rank(0);
 	}
 	guest[0].critical = VB_CRITICAL_SAID;
 	AWAIT(!in_state(0, "halted"));
@@ -353,7 +346,7 @@ static void unload(int asleep)
 	       "boosted while the module goes");
 	keep_off(0);
 	if (asleep)
-		hold_cpu(0);
+		rank(0);
 	helper_end();
 	expect(unloaded, 1, "the module has gone");
 	got = attributes_of(tid);
