@@ -3,6 +3,7 @@ import contextlib
 import io
 import json
 import re
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
@@ -71,8 +72,8 @@ class Boots(unittest.TestCase):
         # Time limits are longer there.
         slow = kernels.slowness("debug")
         self.assertGreater(slow, 1)
-        self.assertIn(f"timeout {9 * slow} ./a.sh", suite.driver(b))
-        self.assertIn("timeout 9 ./a.sh", suite.driver(BOOT))
+        self.assertIn(f"timeout -k 60 {9 * slow} ./a.sh", suite.driver(b))
+        self.assertIn("timeout -k 60 9 ./a.sh", suite.driver(BOOT))
 
 
 class Detectors(unittest.TestCase):
@@ -125,8 +126,27 @@ class Results(unittest.TestCase):
     def test_driver_marks_every_test(self):
         text = suite.driver(BOOT)
         self.assertLess(text.index("begin 0"), text.index("begin 1"))
-        self.assertIn("timeout 9 guest 0 'cd /lab/selftests && exec ./g.sh'",
-                      text)
+        self.assertIn("timeout -k 60 9 guest 0 "
+                      "'cd /lab/selftests && exec ./g.sh'", text)
+
+    def test_timeout_of_one_that_will_not_end(self):
+        with tempfile.TemporaryDirectory() as d, \
+                mock.patch.object(suite, "KILL_AFTER", 1):
+            for name, text in (
+                    ("lib.sh", ""), ("b.sh", "echo 1..1; echo ok 1 - y"),
+                    ("a.sh", "trap : TERM; echo 1..1; echo ok 1 - x\n"
+                             "while :; do sleep 1; done")):
+                path = Path(d) / name
+                path.write_text(f"#!/bin/sh\n{text}\n")
+                path.chmod(0o755)
+            boot = Boot("b", [], [Test("l1", "a.sh"), Test("l1", "b.sh")], 1)
+            text = suite.driver(boot).replace("/lab/lib.sh", f"{d}/lib.sh")
+            text = text.replace("/lab/selftests", d)
+            output = subprocess.run(["sh", "-c", text], timeout=60, text=True,
+                                    capture_output=True, check=True).stdout
+            results = suite.boot_results(boot, output, 0, "")
+        self.assertEqual([r.state for r in results],
+                         ["passed", "failed", "passed", "passed"])
 
 
 class Words(unittest.TestCase):

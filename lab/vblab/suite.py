@@ -34,8 +34,11 @@ DETECTORS = "lab/detectors"
 SLOW = ("model", "lab/boots", "lab/packages", DETECTORS)
 # Of one selftest in a machine; an entry's "test_timeout" overrides it.
 TEST_TIMEOUT = 120
+# Then it has these seconds to end. One that waits for what cannot be killed is
+# killed itself; what it left behind shows in the tests after it.
+KILL_AFTER = 60
 # What busybox's and coreutils' `timeout` exit with then.
-TIMED_OUT = (143, 124)
+TIMED_OUT = (143, 124, 137)
 
 
 @dataclass(frozen=True)
@@ -172,15 +175,15 @@ def driver(boot: Boot) -> str:
     lines = ["#!/bin/sh", ". /lab/lib.sh", "cd /lab/selftests",
              'begin() { printf "\\n@test begin %s\\n" "$1"; }',
              'end() { printf "\\n@test end %s %s\\n" "$1" "$2"; }']
-    limit = boot.test_timeout * boot.slow
+    timeout = f"timeout -k {KILL_AFTER} {boot.test_timeout * boot.slow}"
     for i, test in enumerate(boot.tests):
         path = shlex.quote(f"./{test.path}")
         if test.where == "l1":
-            command = f"timeout {limit} {path}"
+            command = f"{timeout} {path}"
         else:
             number = test.where[3:]
             inner = shlex.quote(f"cd /lab/selftests && exec {path}")
-            command = f"timeout {limit} guest {number} {inner}"
+            command = f"{timeout} guest {number} {inner}"
         lines += [f"begin {i}", f"{command} </dev/null 2>&1", f"end {i} $?"]
     return "\n".join(lines + ["exit 0", ""])
 

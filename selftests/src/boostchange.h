@@ -180,6 +180,42 @@ static void *model_fn(void *unused)
 	return unused;
 }
 
+/* Of all SCHED_DEADLINE threads together, as the scheduler counts it. */
+static inline long deadline_bandwidth(void)
+{
+	static const char name[] = "dl_bw->total_bw";
+	static const char path[] = "/sys/kernel/debug/sched/debug";
+	FILE *f = fopen(path, "r");
+	char line[256], *found;
+	long sum = -1;
+
+	while (f && sum < 0 && fgets(line, sizeof(line), f)) {
+		found = strstr(line, name);
+		if (found)
+			sscanf(found + strlen(name), " : %ld", &sum);
+	}
+	if (sum < 0)
+		vm_must(-1, path);
+	fclose(f);
+	return sum;
+}
+
+/* What it is without threads of ours; -1: none has been SCHED_DEADLINE. */
+static long no_deadlines = -1;
+
+/*
+ * Nobody is SCHED_DEADLINE any more, and the kernel has forgotten who was. A
+ * thread that uses up its runtime while it leaves stays throttled, as its timer
+ * finds it of another class (dl_task_timer()). If it is back before what it had
+ * is forgotten (inactive_task_timer()), it is never run again, nor does it die
+ * when it is killed. 6.1 and 6.12 do so without any module of ours.
+ */
+static inline void deadlines_over(void)
+{
+	if (no_deadlines >= 0 && !AWAIT(deadline_bandwidth() == no_deadlines))
+		vm_must(-1, "the bandwidth of SCHED_DEADLINE threads");
+}
+
 static inline void model_fair(void)
 {
 	if (attributes_of(model).a.policy != SCHED_DEADLINE) {
@@ -204,6 +240,7 @@ static inline struct attributes both(struct attr a)
 	CPU_SET(there, &set);
 	vm_must(set_attr(tid, fair), "sched_setattr");
 	model_fair();
+	deadlines_over();
 	for (i = 0; i < 2; i++) {
 		set_slack(t[i], SLACK);
 		if (has_clamps)

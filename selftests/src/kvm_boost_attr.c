@@ -105,26 +105,33 @@ static void left_alone(struct attr a, const char *name, int counted)
 	both(was);
 }
 
-/* Pinned threads may be of this policy only where nobody counts. */
 static long rt_runtime(long us)
 {
-	int tries = 300;
+	FILE *f = fopen(RT_RUNTIME, "r+");
 	long old;
-	FILE *f;
 
-	for (;;) {
-		f = fopen(RT_RUNTIME, "r+");
-		if (!f || fscanf(f, "%ld", &old) != 1)
-			vm_must(-1, RT_RUNTIME);
-		rewind(f);
-		fprintf(f, "%ld", us);
-		if (!fclose(f))
-			return old;
-		/* A thread gives its bandwidth back some time after its end. */
-		if (errno != EBUSY || !--tries)
-			vm_must(-1, RT_RUNTIME);
-		usleep(100000);
-	}
+	if (!f || fscanf(f, "%ld", &old) != 1)
+		vm_must(-1, RT_RUNTIME);
+	rewind(f);
+	if (fprintf(f, "%ld", us) < 0 || fclose(f))
+		vm_must(-1, RT_RUNTIME);
+	return old;
+}
+
+/* Pinned threads may be SCHED_DEADLINE only where nobody counts. */
+static long deadlines_begin(void)
+{
+	long old = rt_runtime(-1);
+
+	no_deadlines = deadline_bandwidth();
+	return old;
+}
+
+static void deadlines_end(long old)
+{
+	deadlines_over();
+	no_deadlines = -1;
+	rt_runtime(old);
 }
 
 static const struct attr deadline = {
@@ -190,9 +197,9 @@ static void others(void)
 	left_alone((struct attr){ .policy = SCHED_RR, .priority = 10 },
 		   "SCHED_RR", 1);
 	left_alone((struct attr){ .policy = SCHED_IDLE }, "SCHED_IDLE", 1);
-	old = rt_runtime(-1);
+	old = deadlines_begin();
 	left_alone(deadline, "SCHED_DEADLINE", 0);
-	rt_runtime(old);
+	deadlines_end(old);
 	limited();
 	hog_stop();
 }
@@ -216,6 +223,7 @@ static void answered(struct attr a, const char *name)
 		err = by_thread(&param);
 		vm_must(set_attr(0, fair), "sched_setattr");
 		guest[0].critical = VB_CRITICAL_SAID;
+		deadlines_over();
 	}
 	snprintf(text, sizeof(text), "%s asks: not kept waiting", name);
 	expect(err, EINVAL, text);
@@ -235,9 +243,9 @@ static void real_time_callers(void)
 	hog_start(HOG_PULSES);
 	answered((struct attr){ .policy = SCHED_FIFO, .priority = 5 },
 		 "SCHED_FIFO");
-	old = rt_runtime(-1);
+	old = deadlines_begin();
 	answered(spinner, "SCHED_DEADLINE");
-	rt_runtime(old);
+	deadlines_end(old);
 	hog_stop();
 }
 
@@ -273,9 +281,9 @@ static void changes(void)
 		change(&all_changes[i], by_itself, "by itself");
 		change(&all_changes[i], by_unprivileged, "unprivileged");
 	}
-	old = rt_runtime(-1);
+	old = deadlines_begin();
 	change(&to_deadline, by_thread, "by another thread");
-	rt_runtime(old);
+	deadlines_end(old);
 	hog_stop();
 	report(count("user_changed") > 0, "some came during a boost");
 	expect(slack_lost, 0, "the timer slack is as it should be after each");
