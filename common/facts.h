@@ -128,7 +128,7 @@ static void vb_fact_complain(const struct vb_fact *f,
  * @module: whose types and functions most of them are; NULL: the kernel's own
  * @facts: what was true when this was built
  * @nr: how many
- * @differs: for each group the fact that is not so, or what it was
+ * @differs: for each group that there are facts of: one that is not so, or NULL
  *
  * What differs is said in the log. /sys is looked for where the caller's
  * process has its root. Where the module is built in, or has no
@@ -143,6 +143,8 @@ static int vb_facts_check(const char *module, const struct vb_fact *facts,
 	bool has_module;
 	int n, err, compared = 0;
 
+	for (n = 0; n < nr; n++)
+		differs[facts[n].group] = NULL;
 	if (!r)
 		return -ENOMEM;
 	err = vb_facts_find(module, facts, r, nr, &has_module);

@@ -335,6 +335,7 @@ static inline void vbh_ftrace_del(enum vbh_hooked h)
 
 struct vbh_kretprobe {
 	const char *symbol;
+	const char *how;		/* debugfs: of the feature that it is */
 	kretprobe_handler_t entry;	/* nonzero: this call is not */
 	kretprobe_handler_t handler;	/* at the return; 0 */
 	size_t data_size;		/* for each call */
@@ -409,17 +410,13 @@ void vbh_rings_del(void);
 
 /* ---- what vCPUs tell devices (vbh_kicks.c) ---- */
 
-#define VBH_KICK	"ioeventfd_write"
-
-int vbh_kicks_add(void);
-void vbh_kicks_del(void);
+extern struct vbh_kretprobe vbh_kick_probe;
 
 /* ---- holders that slept for a lock (vbh_locks.c) ---- */
 
 #define VBH_HYPERCALL	"kvm_emulate_hypercall"
 
-int vbh_locks_add(void);
-void vbh_locks_del(void);
+extern struct vbh_kretprobe vbh_waker_probe;
 
 void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 		    enum vbh_boost_count why, bool halted);

@@ -157,10 +157,6 @@ void vbh_facts_check_kernel(void)
 /* Before KVM is hooked, each time it comes. Context: process, sleeps. */
 void vbh_facts_check_kvm(void)
 {
-	vbh_differs[VBH_F_RUN_STATE] = NULL;
-	vbh_differs[VBH_F_REGISTRATION] = NULL;
-	vbh_differs[VBH_F_REDIRECT] = NULL;
-	vbh_differs[VBH_F_KICKS] = NULL;
 	/* There was no memory, or no /sys. */
 	if (vbh_facts_kernel < 0)
 		vbh_facts_check_kernel();
@@ -172,7 +168,6 @@ void vbh_facts_check_kvm(void)
 /* Before vhost-net is hooked, each time it comes. Context: process, sleeps. */
 void vbh_facts_check_vhost(void)
 {
-	vbh_differs[VBH_F_RINGS] = NULL;
 	vb_facts_check("vhost_net", vbh_facts_of_vhost,
 		       ARRAY_SIZE(vbh_facts_of_vhost), vbh_differs);
 }

@@ -256,18 +256,23 @@ bool vbh_will_be_served(const struct vbh_vcpu *v)
 static void vbh_note_waits(struct vbh_vcpu *v, bool posted)
 {
 	u32 state = READ_ONCE(v->word) & VBH_STATE_MASK;
-	struct vbh_vcpu *w = READ_ONCE(v->vm->waits);
+	struct vbh_vcpu *w;
 
 	if (state != VB_VCPU_PREEMPTED && (state != VB_VCPU_RUNNING || !posted))
 		return;
 	if (!posted)
 		WRITE_ONCE(v->unposted, true);
-	/* Rather the one whose interrupt nobody else can serve. */
-	if (posted && w && w != v && READ_ONCE(w->unposted))
-		return;
-	WRITE_ONCE(v->vm->waits, v);
-	/* Who goes now sees it, or is seen to have gone: @v, and the others. */
+	/* Who forgets @v now looks once more: vbh_holder_last(). */
 	smp_mb();
+	w = READ_ONCE(v->vm->waits);
+	if (w != v) {
+		/* Rather the one whose interrupt nobody else can serve. */
+		if (posted && w && READ_ONCE(w->unposted))
+			return;
+		WRITE_ONCE(v->vm->waits, v);
+		/* Who goes now sees it, or is seen to have gone. */
+		smp_mb();
+	}
 	/* It has come meanwhile, and has not seen it. */
 	if (!posted &&
 	    (READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_PREEMPTED)
@@ -301,9 +306,9 @@ void vbh_holder_last(struct vbh_vcpu *v)
 	if (!READ_ONCE(w->unposted) && !vbh_is_posted(w)) {
 		cmpxchg(&v->vm->waits, w, NULL);
 		/* Noted once more in between? */
-		if (READ_ONCE(w->unposted) || vbh_is_posted(w))
-			WRITE_ONCE(v->vm->waits, w);
-		return;
+		if (likely(!READ_ONCE(w->unposted) && !vbh_is_posted(w)))
+			return;
+		cmpxchg(&v->vm->waits, NULL, w);
 	}
 	/* Itself a holder, and back in a moment. */
 	if (READ_ONCE(v->boost.state) != VBH_BOOST_IDLE &&

@@ -199,6 +199,7 @@ static int vbh_call_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 static struct vbh_kretprobe vbh_call_probe = {
 	.symbol = VBH_HYPERCALL,
+	.how = "kretprobe on " VBH_HYPERCALL,
 	.entry = vbh_call_entry,
 	.handler = vbh_call_return,
 	.data_size = sizeof(struct vbh_call),
@@ -260,16 +261,13 @@ static void vbh_boost_on(const char *how)
 				"not with this kernel's scheduler");
 }
 
-static void vbh_registration_on(void)
+/* A feature that is one return probe. */
+static void vbh_return_of(struct vbh_kretprobe *p, enum vbh_feature f)
 {
-	const char *missing = vbh_facts_differ(VBH_F_REGISTRATION);
+	const char *missing = vbh_facts_differ(f);
 
-	if (missing)
-		vbh_feature_set(VBH_F_REGISTRATION, -ENOEXEC, missing);
-	else
-		vbh_feature_set(VBH_F_REGISTRATION,
-				vbh_kretprobe_add(&vbh_call_probe),
-				"kretprobe on " VBH_HYPERCALL);
+	vbh_feature_set(f, missing ? -ENOEXEC : vbh_kretprobe_add(p),
+			missing ?: p->how);
 }
 
 /**
@@ -332,25 +330,6 @@ static void vbh_deliver_add(void)
 static const char * const vbh_no_vhost = IS_ENABLED(CONFIG_VHOST_NET) ?
 	"vhost_net is not loaded" : "this kernel has no vhost_net";
 
-static void vbh_kicks_try(void)
-{
-	const char *missing = vbh_facts_differ(VBH_F_KICKS);
-	int err = missing ? -ENOEXEC : vbh_kicks_add();
-
-	if (err && !missing)
-		missing = VBH_KICK;
-	vbh_feature_set(VBH_F_KICKS, err, missing ?: "kretprobe on " VBH_KICK);
-}
-
-static void vbh_locks_try(void)
-{
-	const char *missing = vbh_facts_differ(VBH_F_LOCKS);
-	int err = missing ? -ENOEXEC : vbh_locks_add();
-
-	vbh_feature_set(VBH_F_LOCKS, err,
-			missing ?: "kretprobe on " VBH_HYPERCALL);
-}
-
 /* vhost_net.ko comes and goes; without it there is nothing to be known. */
 static void vbh_rings_try(void)
 {
@@ -383,8 +362,8 @@ static void vbh_hooks_off(const char *why)
 	vbh_feature_set(VBH_F_BOOST, -ENXIO, why);
 	/* No new registrations, then no state, then the objects. */
 	vbh_kretprobe_del(&vbh_call_probe);
-	vbh_locks_del();
-	vbh_kicks_del();
+	vbh_kretprobe_del(&vbh_waker_probe);
+	vbh_kretprobe_del(&vbh_kick_probe);
 	vbh_ftrace_del_all();
 	vbh_kprobes_del_all();
 	vbh_rings_del();
@@ -419,9 +398,9 @@ static int vbh_hooks_on(void)
 		/* Before the first guest asks what there is. */
 		vbh_deliver_add();
 		vbh_rings_try();
-		vbh_kicks_try();
-		vbh_locks_try();
-		vbh_registration_on();
+		vbh_return_of(&vbh_kick_probe, VBH_F_KICKS);
+		vbh_return_of(&vbh_waker_probe, VBH_F_LOCKS);
+		vbh_return_of(&vbh_call_probe, VBH_F_REGISTRATION);
 	}
 	for (f = 0; f < VBH_NR_FEATURES; f++)
 		if (vbh_features[f].err && !vbh_is_just_absent(f))

@@ -12,6 +12,8 @@
 
 #include "vbh.h"
 
+#define VBH_KICK	"ioeventfd_write"
+
 struct vbh_kick {
 	const struct kvm_vcpu *vcpu;
 };
@@ -44,25 +46,10 @@ static int vbh_kick_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-static struct vbh_kretprobe vbh_kick_probe = {
+struct vbh_kretprobe vbh_kick_probe = {
 	.symbol = VBH_KICK,
+	.how = "kretprobe on " VBH_KICK,
 	.entry = vbh_kick_entry,
 	.handler = vbh_kick_return,
 	.data_size = sizeof(struct vbh_kick),
 };
-
-/**
- * vbh_kicks_add() - look at who tells a device something, from now on
- * Context: process; callers serialise.
- * Return: 0 or a negative errno.
- */
-int vbh_kicks_add(void)
-{
-	return vbh_kretprobe_add(&vbh_kick_probe);
-}
-
-/* And no longer. Context: as vbh_kicks_add(). */
-void vbh_kicks_del(void)
-{
-	vbh_kretprobe_del(&vbh_kick_probe);
-}

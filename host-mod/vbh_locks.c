@@ -62,25 +62,10 @@ static int vbh_waker_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-static struct vbh_kretprobe vbh_waker_probe = {
+struct vbh_kretprobe vbh_waker_probe = {
 	.symbol = VBH_HYPERCALL,
+	.how = "kretprobe on " VBH_HYPERCALL,
 	.entry = vbh_waker_entry,
 	.handler = vbh_waker_return,
 	.data_size = sizeof(struct vbh_waker),
 };
-
-/**
- * vbh_locks_add() - look at who is woken up, from now on
- * Context: process; callers serialise.
- * Return: 0 or a negative errno.
- */
-int vbh_locks_add(void)
-{
-	return vbh_kretprobe_add(&vbh_waker_probe);
-}
-
-/* And no longer. Context: as vbh_locks_add(). */
-void vbh_locks_del(void)
-{
-	vbh_kretprobe_del(&vbh_waker_probe);
-}
