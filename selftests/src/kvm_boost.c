@@ -565,6 +565,11 @@ static int goes_twice(void)
 	return at_rest() && all_have_run() ? again : -1;
 }
 
+static long lost_cpu(void)
+{
+	return vm_preempted(&m, 0) + vm_preempted(&m, 1);
+}
+
 /*
  * vCPU 0 is sent an interrupt while vCPU 1 is boosted, which never gets the CPU
  * and is given up. Return: was vCPU 0 thought of then? -1: there was no such
@@ -572,10 +577,10 @@ static int goes_twice(void)
  */
 static int boost_ends(void)
 {
-	long n, no, hints, gone;
+	long n, no, hints, gone, lost;
 	int i, same;
 
-	for (i = 0; i < TRIES; i++) {
+	for (i = 0; i < TRIES / 10; i++) {
 		no = refused();
 		guest[1].critical = CRITICAL;
 		hog_start(HOG_FIFO);
@@ -588,8 +593,11 @@ static int boost_ends(void)
 		gone = count("fast_path") - n;
 		same = host[1].boosted && in_state(1, "preempted") &&
 			count("hint") == hints;
+		lost = lost_cpu();
 		guest[1].critical = VB_CRITICAL_SAID;
-		AWAIT(count("fast_path") > n || !same);
+		AWAIT(count("fast_path") > n || !same || lost_cpu() > lost);
+		/* The hog is throttled at times: then they run, and go. */
+		same &= lost_cpu() == lost;
 		if (!at_rest())
 			return -1;
 		n = count("fast_path") - n;
