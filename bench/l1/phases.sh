@@ -200,6 +200,28 @@ send() {	# STOP|CONT PID...
 	done
 }
 
+# Guest N in cgroup vmN, its vCPU I in vmN/vcpuI, of cgroup v2.
+cgroups() {
+	root=/sys/fs/cgroup
+	mountpoint -q $root || mount -t cgroup2 none $root || return
+	echo +cpu > $root/cgroup.subtree_control || return
+	vm=0
+	while [ $vm -lt "$GUESTS" ]; do
+		mkdir $root/vm$vm && guest_pid $vm > $root/vm$vm/cgroup.procs ||
+			return
+		vcpu=0
+		for t in $(vcpu_tids $vm); do
+			group=$root/vm$vm/vcpu$vcpu
+			# Threads of one process may be in several that are so.
+			mkdir "$group" && echo threaded > "$group/cgroup.type" &&
+				echo +cpu > $root/vm$vm/cgroup.subtree_control &&
+				echo "$t" > "$group/cgroup.threads" || return
+			vcpu=$((vcpu + 1))
+		done
+		vm=$((vm + 1))
+	done
+}
+
 # Each vCPU to a CPU of its own, with a hog (stopped for now).
 spread() {
 	cpu=1
@@ -306,6 +328,7 @@ done
 
 TIDS=$(vcpu_tids 0) HOGS=
 [ "$SPREAD" = 0 ] || spread || die "the vCPUs cannot be spread"
+[ "$CGROUPS" = 0 ] || cgroups || die "no cgroups for the guests"
 DEFAULT=$(get_slice)
 TOTAL=$(wc -l < $PLAN)
 {

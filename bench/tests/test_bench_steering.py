@@ -115,6 +115,8 @@ class Scenario(unittest.TestCase):
             words = labrun.options(vcpus, spread=spread)
             self.assertEqual(words[words.index("--cpus") + 1], str(cpus))
             self.assertIn(f"SPREAD={spread:d}", words)
+            self.assertIn("CGROUPS=0", words)
+        self.assertIn("CGROUPS=1", labrun.options(4, guests=2, cgroups=True))
         self.assertEqual([name for name, s in scenarios.SCENARIOS.items()
                           if s.spread], ["spread"])
 

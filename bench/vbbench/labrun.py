@@ -15,14 +15,15 @@ from . import plan as planmod
 PROGRESS = re.compile(r" phase (\d+) of (\d+): (.*)$")
 
 
-def options(vcpus, blk=0, guests=1, spread=False):
+def options(vcpus, blk=0, guests=1, spread=False, cgroups=False):
     """Guests with their vCPUs on one CPU; all else is on the other. @spread:
-    each vCPU on a CPU of its own, shared with a busy thread of the host."""
-    # They boot on one CPU like the others: phases.sh spreads them then.
+    each vCPU on a CPU of its own, shared with a busy thread of the host.
+    @cgroups: guests and vCPUs in cgroups of their own."""
+    # They boot like the others: phases.sh does these two.
     return ["--cpus", str(1 + vcpus if spread else 2), "--guests", str(guests), "--vcpus", str(vcpus),
             "--pin", "stacked", "--net", "1", "--blk", str(blk),
             "--env", f"IRQBALANCE_S={modeset.IRQBALANCE_S}",
-            "--env", f"SPREAD={spread:d}"]
+            "--env", f"SPREAD={spread:d}", "--env", f"CGROUPS={cgroups:d}"]
 
 
 def clock(seconds):

@@ -29,11 +29,12 @@ MODES = {
     "guest-only": Mode(False, "module"),
     "remap-only": Mode(True, "module", host_params="boost=0"),
     "full": Mode(True, "module"),
+    "share-4": Mode(True, "module", host_params="boost_share=4"),
 }
 # The others are for scenarios of their own: the demo has six minutes, and the
 # bench's table 100 columns.
 DEFAULT_MODES = tuple(m for m in MODES if m not in ("alone", "host-only",
-                                                    "remap-only"))
+                                                    "remap-only", "share-4"))
 
 # How often irqbalance looks, its -t. Its default of 10 s would not let it act
 # even once in a phase of the demo; like this it gets in a phase about as many

@@ -14,13 +14,14 @@ import matplotlib.pyplot as plt  # noqa: E402
 COLOURS = {"idle": "#6b7280", "alone": "#6b7280", "stock": "#b91c1c", "irqbalance": "#c2710c",
            "paper": "#6d28d9", "cost": "#0f6ab4", "guest-only": "#db2777",
            "host-only": "#0f766e", "remap-only": "#b45309",
-           "full": "#15803d"}
+           "full": "#15803d", "share-4": "#4d7c0f"}
 TITLES = {"idle": "idle guest", "alone": "CPUs not shared", "stock": "stock KVM",
           "irqbalance": "irqbalance", "paper": "vBalance\npolicy=paper",
           "cost": "vBalance\npolicy=cost", "guest-only": "vBalance\nguest-only",
           "host-only": "vBalance\nhost-only",
           "remap-only": "vBalance\nremapping only",
-          "full": "vBalance\nfull"}
+          "full": "vBalance\nfull",
+          "share-4": "vBalance\nboost_share=4"}
 
 
 def save(figure, name):

@@ -39,8 +39,15 @@ class Scenario:
     ping_us: int = 0    # Sysbench.ping_us
     judge_worst: bool = False   # of all pings
     spread: bool = False        # labrun.options()
+    cgroups: bool = False       # the same
     rounds: int = 1     # for each round that is asked for
 
+
+NEIGHBOUR = Scenario(
+    4, 4, SLICES, "as stacked, and another guest with 4 busy vCPUs on the "
+    "same CPU", tests=("ping", "tcp-in", "tcp-out", "udp-rr"),
+    modes=("stock", "host-only", "full"), guests=2, tcp_bytes=(16384,),
+    rr_pairs=("64/1024",), rr_ms=4000)
 
 SCENARIOS = {
     "stacked": Scenario(
@@ -69,12 +76,12 @@ SCENARIOS = {
         tests=("ping", "tcp-in", "tcp-rr", "udp-rr"),
         modes=("stock", "host-only", "remap-only", "full"),
         tcp_bytes=(64, 512, 1024)),
-    "neighbour": Scenario(
-        4, 4, SLICES, "as stacked, and another guest with 4 busy vCPUs on "
-        "the same CPU",
-        tests=("ping", "tcp-in", "tcp-out", "udp-rr"),
-        modes=("stock", "host-only", "full"), guests=2, tcp_bytes=(16384,),
-        rr_pairs=("64/1024",), rr_ms=4000),
+    "neighbour": NEIGHBOUR,
+    # Boosts are paid back among the threads of one cgroup only.
+    "neighbour-cgroups": dataclasses.replace(
+        NEIGHBOUR, text="as neighbour, each guest in a cgroup of its own and "
+        "each vCPU in one within that, as libvirt has them",
+        modes=(*NEIGHBOUR.modes, "share-4"), cgroups=True),
     "overhead-stacked": Scenario(
         4, 0, ("default",), "sysbench with 4 threads, 4 vCPUs share one CPU, "
         f"a ping every {OVERHEAD_PING_US / 1000:g} ms",

@@ -58,12 +58,11 @@ TARGETS = [
         Target("tail", s, "full", metrics.WORST.name, 0, how="slice"),
         Target("tail", s, "host-only", "ping p99", 2))
 ] + [
-    t for s in scenarios.SLICES for mode in ("full", "host-only")
+    t for name in ("neighbour", "neighbour-cgroups") for s in scenarios.SLICES
+    for mode in scenarios.SCENARIOS[name].modes if mode != "stock"
     for test in metrics.WATCHED for t in (
-        Target("neighbour", s, mode, f"{test} share", SHARE_POINTS,
-               how="points"),
-        Target("neighbour", s, mode, f"{test} switches", SWITCHES,
-               how="most"))
+        Target(name, s, mode, f"{test} share", SHARE_POINTS, how="points"),
+        Target(name, s, mode, f"{test} switches", SWITCHES, how="most"))
 ] + [
     Target("overhead-stacked", "default", "full", f"sysbench {kind}", OVERHEAD,
            how="most")
