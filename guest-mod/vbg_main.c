@@ -112,9 +112,17 @@ enum vbg_mode vbg_mode(void)
 static void vbg_maintain(struct work_struct *work);
 static DECLARE_DELAYED_WORK(vbg_work, vbg_maintain);
 
+/*
+ * A work item never runs twice at once only as long as all queue it in the same
+ * workqueue (process_one_work() and __queue_work() in kernel/workqueue.c). The
+ * system's is not one: what schedule_delayed_work() takes is system_wq up to
+ * 6.16, and system_percpu_wq since, as in stable kernels (6.12.117 of Debian).
+ */
+static struct workqueue_struct *vbg_wq;
+
 static void vbg_irq_work_fn(struct irq_work *w)
 {
-	mod_delayed_work(system_wq, &vbg_work, 0);
+	mod_delayed_work(vbg_wq, &vbg_work, 0);
 }
 
 static DEFINE_IRQ_WORK(vbg_irq_work, vbg_irq_work_fn);
@@ -139,7 +147,7 @@ static void vbg_maintain(struct work_struct *work)
 	vbg_redirect_refresh();
 	mutex_unlock(&vbg_irqs_mutex);
 	if (READ_ONCE(vbg_running))
-		schedule_delayed_work(&vbg_work, HZ);
+		queue_delayed_work(vbg_wq, &vbg_work, HZ);
 }
 
 /* Context: process, sleeps. */
@@ -147,7 +155,7 @@ void vbg_maintain_start(void)
 {
 	WRITE_ONCE(vbg_running, true);
 	/* First round now: when insmod returns, the state is what it will be. */
-	schedule_delayed_work(&vbg_work, 0);
+	queue_delayed_work(vbg_wq, &vbg_work, 0);
 	flush_delayed_work(&vbg_work);
 }
 
@@ -208,13 +216,18 @@ static int __init vbg_init(void)
 	err = vbg_facts_check();
 	if (err)
 		return err;
+	/* One worker: areas are set up and dropped one after the other. */
+	vbg_wq = vb_fault("load") ? NULL :
+		 alloc_ordered_workqueue("vbalance_guest", 0);
+	if (!vbg_wq)
+		return -ENOMEM;
 	vbg_redirect_init();
 	vbg_borrow_init();
 	err = vb_fault("load") ?:
 	      cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "vbalance/guest:online",
 				vbg_cpu_online, vbg_cpu_offline);
 	if (err < 0)
-		return err;
+		goto err_wq;
 	vbg_cpuhp = err;
 	err = vbg_page_init();
 	if (err)
@@ -256,6 +269,8 @@ err_cpuhp:
 	vbg_maintain_stop();
 	vbg_borrow_exit();
 	vbg_redirect_exit();
+err_wq:
+	destroy_workqueue(vbg_wq);
 	return err;
 }
 
@@ -276,6 +291,7 @@ static void __exit vbg_exit(void)
 	vbg_redirect_exit();
 	/* A notifier may have passed the check of vbg_running before. */
 	vbg_maintain_stop();
+	destroy_workqueue(vbg_wq);
 }
 
 module_init(vbg_init);

@@ -41,7 +41,8 @@ one_runs() {
 check "of stacked busy vCPUs one runs, the others are preempted" await 60 one_runs
 
 # ---- and goes, and comes ----
-g 0 trace_on vbalance_guest/vb_guest_register vbalance_guest/vb_guest_fallback
+WORK="workqueue/workqueue_queue_work workqueue/workqueue_execute_start workqueue/workqueue_execute_end"
+g 0 trace_on vbalance_guest/vb_guest_register vbalance_guest/vb_guest_fallback "$WORK"
 for _ in 1 2 3; do
 	check "host module goes under load" unload vbalance_host
 	check "the guest falls back" await 60 source_is 0 steal
@@ -59,7 +60,20 @@ equal "and its events say the same" "$(g 0 events vb_guest_fallback | awk '
 	END { print self + 0, gone + 0, status + 0 }')" "$(why)"
 equal "registrations are counted" "$(gstat registrations)" 4
 equal "and traced" "$(g 0 events vb_guest_register | grep -c -E '^cookie=0x[0-9a-f]+ pages=[1-9][0-9]* ret=0$')" 3
-g 0 'echo > $TRACE/trace'
+# Two workqueues would let it run twice at once: an area would be freed twice.
+equal "one workqueue has the maintenance" "$(g 0 events workqueue_queue_work |
+	sed -n 's/.* function=vbg_maintain .*workqueue=\([^ ]*\) .*/\1/p' | sort -u)" vbalance_guest
+g 0 cat '$TRACE/trace' | awk '
+	/: workqueue_execute_(start|end): .* function vbg_maintain/ {
+		if (!n && / workqueue_execute_end: /) next
+		at = / workqueue_execute_start: / ? ++inside : --inside
+		if (at < 0 || at > 1) print
+		n++
+	}
+	END { exit n < 4 }' > "$KTAP_TMP/twice"
+ok $? "it ran"
+equal "never twice at once" "$(cat "$KTAP_TMP/twice")" ""
+g 0 'echo 0 > $TRACE/events/workqueue/enable; echo > $TRACE/trace'
 
 # A stopped and continued guest is the same guest.
 registrations=$(gstat registrations)
