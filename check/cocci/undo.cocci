@@ -20,6 +20,7 @@ UNDO = {
     "register_pm_notifier": ("unregister_pm_notifier",),
     "bus_register_notifier": ("bus_unregister_notifier",),
     "atomic_notifier_chain_register": ("atomic_notifier_chain_unregister",),
+    "alloc_ordered_workqueue": ("destroy_workqueue",),
     "cpuhp_setup_state": ("cpuhp_remove_state",),
 }
 called = []     # (function, its position)

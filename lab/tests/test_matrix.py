@@ -67,7 +67,7 @@ class Pairs(unittest.TestCase):
                                   Pair(host, guest, ("b",)))
             limit = 9 * kernels.slowness("debug")
             self.assertGreater(limit, 9)
-            self.assertIn(f"timeout {limit} ./a.sh", suite.driver(boot))
+            self.assertIn(f" {limit} ./a.sh", suite.driver(boot))
 
     def test_boots_for_one_kernel_only(self):
         boots = {b.name: b for b in (

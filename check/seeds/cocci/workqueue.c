@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0
+static int queued(void)
+{
+	own = alloc_ordered_workqueue("own", 0); /* SEED: for ever */
+	queue_delayed_work(own, &work, HZ);
+	mod_delayed_work(own, &work, 0);
+	mod_delayed_work(system_wq, &work, 0); /* SEED */
+	schedule_work(&other); /* SEED */
+	return schedule_delayed_work(&work, HZ); /* SEED */
+}
