@@ -41,6 +41,12 @@ const char * const vbh_boost_count_names[VBH_B_NR_COUNTS] = {
 #undef VBH_BOOST_NAME
 };
 
+/* vbh_show_boost() of vbh_trace.h names these. */
+static_assert(VBH_B_HINT == 1 && VBH_B_TASK == 2 && VBH_B_HOLDER == 3 &&
+	      VBH_B_FAST_PATH == 4 && VBH_B_WAITING == 5 &&
+	      VBH_B_END_DONE == 7 && VBH_B_END_OFF == 8 &&
+	      VBH_B_END_BOUND == 9 && VBH_B_END_GONE == 10);
+
 static struct task_struct *vbh_booster;
 static LLIST_HEAD(vbh_boost_wanted);
 static bool vbh_boost_look;		/* something is over, or wanted */
@@ -345,7 +351,9 @@ static bool vbh_boost_needed(const struct vbh_vcpu *v)
 /*
  * On the CPU of what it raises the worker would be in its way: the scheduler
  * would push a thread that may run elsewhere to another CPU, whose own work has
- * nothing to do with it.
+ * nothing to do with it. Having left it the worker wakes up where it was last,
+ * and may go everywhere again: should somebody more important be busy there, it
+ * is needed elsewhere to end what is under way.
  */
 static void vbh_boost_step_aside(const struct task_struct *p)
 {
@@ -357,8 +365,9 @@ static void vbh_boost_step_aside(const struct task_struct *p)
 	cpumask_and(&others, cpu_active_mask,
 		    housekeeping_cpumask(HK_TYPE_KTHREAD));
 	cpumask_clear_cpu(cpu, &others);
-	if (!cpumask_empty(&others))
-		set_cpus_allowed_ptr(current, &others);
+	if (!cpumask_empty(&others) && !set_cpus_allowed_ptr(current, &others))
+		set_cpus_allowed_ptr(current,
+				     housekeeping_cpumask(HK_TYPE_KTHREAD));
 }
 
 /* Or what is refused would be asked for again at once, without end. */
