@@ -9,6 +9,7 @@
 #include <linux/irq.h>
 #include <linux/irqdesc.h>
 #include <linux/kernel_stat.h>
+#include <linux/sched.h>
 
 #define vb_irq_state(desc)	\
 	ACCESS_PRIVATE(&(desc)->irq_common_data, state_use_accessors)
@@ -55,6 +56,32 @@ static inline void vb_irq_count(struct irq_desc *desc)
 #endif
 	__this_cpu_inc(kstat.irqs_sum);
 	desc->tot_count++;
+}
+
+/*
+ * As __handle_irq_event_percpu() tells lockdep of a handler that could also run
+ * in a thread (irq_settings_can_thread()): it may take what are sleeping locks
+ * on PREEMPT_RT, on which we do not run. Interrupts are off.
+ * Return: for vb_lockdep_handler_end().
+ */
+static inline bool vb_lockdep_handler_begin(void)
+{
+#ifdef CONFIG_TRACE_IRQFLAGS
+	bool threaded = current->hardirq_threaded;
+
+	lockdep_hardirq_threaded();
+	return threaded;
+#else
+	return false;
+#endif
+}
+
+/* What is left of the interrupt that we are in is no such handler. */
+static inline void vb_lockdep_handler_end(bool threaded)
+{
+#ifdef CONFIG_TRACE_IRQFLAGS
+	current->hardirq_threaded = threaded;
+#endif
 }
 
 /* To be compared with the running kernel (core/facts.h). */

@@ -22,6 +22,7 @@
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/sched/clock.h>
+#include <linux/sched/mm.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/virtio.h>
@@ -499,15 +500,19 @@ static int vbg_pci_event(struct notifier_block *nb, unsigned long event,
 			 void *data)
 {
 	struct device *dev = data;
+	unsigned int noio;
 
 	if (to_pci_dev(dev)->vendor != VBG_PCI_VENDOR)
 		return NOTIFY_DONE;
 	if (event == BUS_NOTIFY_BOUND_DRIVER) {
 		vbg_maintain_soon();
 	} else if (event == BUS_NOTIFY_UNBIND_DRIVER) {
+		/* vbg_maintain() must never wait for memory with the mutex. */
+		noio = memalloc_noio_save();
 		mutex_lock(&vbg_irqs_mutex);
 		vbg_scan_locked(dev);
 		mutex_unlock(&vbg_irqs_mutex);
+		memalloc_noio_restore(noio);
 	}
 	return NOTIFY_DONE;
 }

@@ -6,6 +6,7 @@
 #include <linux/irq_work.h>
 #include <linux/kvm_para.h>
 #include <linux/module.h>
+#include <linux/sched/mm.h>
 #include <linux/workqueue.h>
 
 #include "vbg.h"
@@ -135,17 +136,25 @@ void vbg_maintain_soon(void)
 		irq_work_queue(&vbg_irq_work);
 }
 
+/*
+ * Block I/O may wait for what is done here, and memory for block I/O: an area
+ * that has gone leaves interrupts that the sweep serves.
+ */
 static void vbg_maintain(struct work_struct *work)
 {
+	unsigned int noio;
+
 	/* Kicked by who had passed the check in vbg_maintain_soon() before. */
 	if (!READ_ONCE(vbg_running))
 		return;
+	noio = memalloc_noio_save();
 	vbg_page_work();
 	vbg_irqs_rescan();
 	mutex_lock(&vbg_irqs_mutex);
 	vbg_decide_slow();
 	vbg_redirect_refresh();
 	mutex_unlock(&vbg_irqs_mutex);
+	memalloc_noio_restore(noio);
 	if (READ_ONCE(vbg_running))
 		queue_delayed_work(vbg_wq, &vbg_work, HZ);
 }
@@ -217,8 +226,7 @@ static int __init vbg_init(void)
 	if (err)
 		return err;
 	/* One worker: areas are set up and dropped one after the other. */
-	vbg_wq = vb_fault("load") ? NULL :
-		 alloc_ordered_workqueue("vbalance_guest", 0);
+	vbg_wq = alloc_ordered_workqueue("vbalance_guest", WQ_MEM_RECLAIM);
 	if (!vbg_wq)
 		return -ENOMEM;
 	vbg_redirect_init();

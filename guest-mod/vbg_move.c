@@ -62,10 +62,12 @@ void vbg_move_age_cost(void)
 {
 	u64 now = local_clock();
 
-	if (now - READ_ONCE(vbg_cost_measured) < VBG_COST_AGE_NS)
+	/* Signed: one may be measured meanwhile. */
+	if ((s64)(now - READ_ONCE(vbg_cost_measured)) < (s64)VBG_COST_AGE_NS)
 		return;
 	WRITE_ONCE(vbg_cost_measured, now);
-	WRITE_ONCE(vbg_cost_ns, (vbg_cost_ns + VBG_COST_PRIOR_NS) / 2);
+	WRITE_ONCE(vbg_cost_ns,
+		   (READ_ONCE(vbg_cost_ns) + VBG_COST_PRIOR_NS) / 2);
 }
 
 static void vbg_cost_account(u64 ns)
@@ -260,15 +262,17 @@ void vbg_move_fix_unhandled(struct vbg_irq *i)
 	struct irq_desc *desc;
 	struct irq_data *d;
 	unsigned long flags;
-	u32 ours = xchg(&i->injected_since, 0);
+	u32 ours;
 
-	if (!ours)
+	if (!READ_ONCE(i->injected_since))
 		return;
 	rcu_read_lock();
 	d = irq_get_irq_data(i->irq);
 	if (d) {
 		desc = irq_data_to_desc(d);
 		raw_spin_lock_irqsave(&desc->lock, flags);
+		ours = i->injected_since;
+		WRITE_ONCE(i->injected_since, 0);
 		desc->irqs_unhandled -= min(desc->irqs_unhandled, ours);
 		raw_spin_unlock_irqrestore(&desc->lock, flags);
 	}

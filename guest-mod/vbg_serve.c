@@ -96,12 +96,14 @@ static irqreturn_t vbg_serve_locked(struct vbg_irq *i, struct irq_desc *desc)
 	struct irq_data *d = &desc->irq_data;
 	struct irqaction *action = desc->action;
 	irqreturn_t ret = IRQ_NONE;
-	bool again;
+	bool again, threaded;
 
 	vb_irq_set_inprogress(desc);
 	do {
 		raw_spin_unlock(&desc->lock);
+		threaded = vb_lockdep_handler_begin();
 		ret |= action->handler(i->irq, action->dev_id);
+		vb_lockdep_handler_end(threaded);
 		raw_spin_lock(&desc->lock);
 		again = irqd_irq_masked(d) && !irqd_irq_disabled(d) &&
 			desc->action;

@@ -295,6 +295,7 @@ extern bool vbh_kvm_present;
 
 void vbh_feature_set(enum vbh_feature f, int err, const char *detail);
 int vbh_probe_error(const char *symbol);
+int vbh_probe_address(const char *symbol, unsigned long *at);
 int vbh_hooks_init(void);
 void vbh_hooks_exit(void);
 

@@ -4,7 +4,6 @@
  * a kernel without CONFIG_DYNAMIC_FTRACE: there they are kprobes.
  */
 #include <linux/ftrace.h>
-#include <linux/string.h>
 
 #include "../common/fault.h"
 #include "../compat/ftrace_arg.h"
@@ -55,9 +54,12 @@ static struct ftrace_ops vbh_ops[VBH_NR_H];
  */
 int vbh_ftrace_add(enum vbh_hooked h, const char *symbol)
 {
+	unsigned long at;
 	int err;
 
-	symbol = vb_hooked(symbol);
+	err = vbh_probe_address(vb_hooked(symbol), &at);
+	if (err)
+		return err;
 	/*
 	 * ftrace_free_filter() leaves dangling hashes: never use ops again.
 	 * PERMANENT: kernel.ftrace_enabled=0 must not silently freeze the
@@ -68,7 +70,12 @@ int vbh_ftrace_add(enum vbh_hooked h, const char *symbol)
 		.func = vbh_ftrace_fn[h],
 		.flags = FTRACE_OPS_FL_PERMANENT,
 	};
-	err = ftrace_set_filter(&vbh_ops[h], (char *)symbol, strlen(symbol), 1);
+	/*
+	 * Not ftrace_set_filter(): for want of memory it says that all is well
+	 * and leaves the filter empty, which means every function of the kernel
+	 * (ftrace_set_hash(): what ftrace_match_records() returns is no bool).
+	 */
+	err = ftrace_set_filter_ip(&vbh_ops[h], at, 0, 1);
 	if (err)
 		return err;
 	err = register_ftrace_function(&vbh_ops[h]);

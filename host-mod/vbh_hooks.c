@@ -270,6 +270,21 @@ static void vbh_return_of(struct vbh_kretprobe *p, enum vbh_feature f)
 			missing ?: p->how);
 }
 
+static int vbh_probe_once(const char *symbol, u32 flags, unsigned long *at)
+{
+	/* Not on the stack: without memory the kernel cannot disarm it. */
+	static struct kprobe kp;
+	int err;
+
+	kp = (struct kprobe){ .symbol_name = symbol, .flags = flags };
+	err = register_kprobe(&kp);
+	if (err)
+		return err;
+	*at = (unsigned long)kp.addr;
+	unregister_kprobe(&kp);
+	return 0;
+}
+
 /**
  * vbh_probe_error() - can a function be probed?
  * @symbol: its name
@@ -278,15 +293,21 @@ static void vbh_return_of(struct vbh_kretprobe *p, enum vbh_feature f)
  */
 int vbh_probe_error(const char *symbol)
 {
-	/* Not on the stack: without memory the kernel cannot disarm it. */
-	static struct kprobe kp;
-	int err;
+	unsigned long at;
 
-	kp = (struct kprobe){ .symbol_name = symbol };
-	err = register_kprobe(&kp);
-	if (!err)
-		unregister_kprobe(&kp);
-	return err;
+	return vbh_probe_once(symbol, 0, &at);
+}
+
+/**
+ * vbh_probe_address() - where is a function?
+ * @symbol: its name
+ * @at: its address, or that of its call of ftrace
+ * Context: process, callers serialise.
+ * Return: as vbh_probe_error(), but nothing is patched.
+ */
+int vbh_probe_address(const char *symbol, unsigned long *at)
+{
+	return vbh_probe_once(symbol, KPROBE_FLAG_DISABLED, at);
 }
 
 /* By the mechanism that the needed ones use. */
