@@ -5,7 +5,8 @@
 # kernel's include/config/auto.conf) only those that are missing are named,
 # with what each module does without. Of the functions that are hooked those that
 # the kernel's module has not, if that is installed (VB_MODULES: where
-# instead of /lib/modules/RELEASE).
+# instead of /lib/modules/RELEASE), and those that the kernel itself has not, if
+# it is the one that runs (VB_KALLSYMS: of one that is taken for it).
 src=$1 config=$2 flags=" $3 "
 shift 3
 
@@ -34,7 +35,20 @@ symbols() {	# FILE: of a module, compressed or not
 	esac > "$tmp" 2>/dev/null && nm "$tmp" 2>/dev/null
 }
 
-hooked() {	# NAME-IN-vbh_facts.c MODULE: lines FEATURE FUNCTION
+# hooked NAME-IN-vbh_facts.c WHERE SYMBOLS: those that WHERE has not
+hooked() {
+	sed -n "/vbh_facts_of_$1\[/,/^};/s/.*VB_FUNC(VBH_F_\([A-Z_]*\), \([a-z_0-9]*\).*/\1 \2/p" \
+		"$src/host-mod/vbh_facts.c" |
+		while read -r feature function; do
+			grep -q " [tT] $function\$" <<-END ||
+				$3
+			END
+				sed -n "s/.*\[VBH_F_$feature\] = { \"\(.*\)\",.*/vbalance: $function(): missing in $2: vbalance_host: feature \1 is off/p" \
+					"$src/host-mod/vbh_hooks.c"
+		done
+}
+
+hooked_in_module() {	# NAME-IN-vbh_facts.c MODULE
 	for file in "$modules/$2".ko*; do
 		break
 	done
@@ -44,15 +58,15 @@ hooked() {	# NAME-IN-vbh_facts.c MODULE: lines FEATURE FUNCTION
 		echo "vbalance: ${file##*/}: cannot be read: whether it has all functions that are hooked is seen at load"
 		return
 	fi
-	sed -n "/vbh_facts_of_$1\[/,/^};/s/.*VB_FUNC(VBH_F_\([A-Z_]*\), \([a-z_0-9]*\).*/\1 \2/p" \
-		"$src/host-mod/vbh_facts.c" |
-		while read -r feature function; do
-			grep -q " [tT] $function\$" <<-END ||
-				$found
-			END
-				sed -n "s/.*\[VBH_F_$feature\] = { \"\(.*\)\",.*/vbalance: $function(): missing in ${2##*/}: vbalance_host: feature \1 is off/p" \
-					"$src/host-mod/vbh_hooks.c"
-		done
+	hooked "$1" "${2##*/}" "$found"
+}
+
+hooked_in_kernel() {
+	list=$VB_KALLSYMS
+	[ "$release" != "$(uname -r)" ] || list=${list:-/proc/kallsyms}
+	[ -r "$list" ] || return
+	# Without those of its modules, which come behind.
+	hooked kernel "the kernel" "$(grep -v '\]$' "$list")"
 }
 
 for probe; do
@@ -70,8 +84,9 @@ elif ! has KPROBES; then
 else
 	need DYNAMIC_FTRACE "vbalance_host: hooks are kprobes, which cost more"
 	need VHOST_NET "vbalance_host: no rings, so guests without vbalance_guest are judged by time alone"
-	hooked kvm arch/x86/kvm/kvm
-	hooked vhost drivers/vhost/vhost_net
+	hooked_in_kernel
+	hooked_in_module kvm arch/x86/kvm/kvm
+	hooked_in_module vhost drivers/vhost/vhost_net
 fi
 need KPROBES "vbalance_guest: unload it before a kdump"
 need KVM_GUEST "vbalance_guest refuses to load: the kernel does not know that it is a guest"

@@ -69,6 +69,12 @@ class Options(unittest.TestCase):
                          report(ALL))
 
 
+def hooked_in(name):
+    facts = (paths.REPO / "host-mod/vbh_facts.c").read_text()
+    facts_of = facts.partition(f"vbh_facts_of_{name}[")[2]
+    return re.findall(r"VB_FUNC\(\w+, (\w+),", facts_of.partition("\n};")[0])
+
+
 class Functions(unittest.TestCase):
     """Of modules whose file is what a made-up nm says of it."""
     PATHS = {"kvm": "kernel/arch/x86/kvm/kvm.ko",
@@ -83,11 +89,8 @@ class Functions(unittest.TestCase):
         nm.write_text('#!/bin/sh\ncat "$1"\n')
         nm.chmod(0o755)
         self.hooked = {}
-        facts = (paths.REPO / "host-mod/vbh_facts.c").read_text()
         for name in self.PATHS:
-            facts_of = facts.partition(f"vbh_facts_of_{name}[")[2]
-            self.hooked[name] = re.findall(r"VB_FUNC\(\w+, (\w+),",
-                                           facts_of.partition("\n};")[0])
+            self.hooked[name] = hooked_in(name)
             self.module(name, self.hooked[name])
 
     def module(self, name, functions):
@@ -98,10 +101,11 @@ class Functions(unittest.TestCase):
                                 for n, f in enumerate(functions)))
         return path
 
-    def said(self):
+    def said(self, env=None):
         said = report(ALL, env={
             "VB_MODULES": str(self.modules),
-            "PATH": f"{self.modules}/bin:{os.environ['PATH']}"})
+            "PATH": f"{self.modules}/bin:{os.environ['PATH']}",
+            **(env or {})})
         self.assertEqual(said[-1:], report(ALL))
         return said[:-1]
 
@@ -147,6 +151,21 @@ class Functions(unittest.TestCase):
         for path in self.PATHS.values():
             (self.modules / path).unlink()
         self.assertEqual(self.said(), [])
+
+    def test_in_the_kernel(self):
+        symbols = self.modules / "kallsyms"
+        functions = hooked_in("kernel")
+        self.assertGreater(len(functions), 1)
+        for gone in ("", *functions):
+            symbols.write_text(
+                "".join(f"0000000000000000 T {f}\n" for f in functions
+                        if f != gone)
+                + "".join(f"0000000000000000 t {f}\t[other]\n"
+                          for f in functions))
+            said = self.said({"VB_KALLSYMS": str(symbols)})
+            self.assertEqual(said, [f"vbalance: {gone}(): missing in the "
+                                    "kernel: vbalance_host: feature "
+                                    "boost_changes is off"] if gone else [])
 
 
 class Probes(unittest.TestCase):
