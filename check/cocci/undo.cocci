@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 // Who registers something with the kernel takes it back, in the same file, and
-// waits for the probes that run: one that is left calls into a module that is
+// waits for what runs or is to run: what is left calls into a module that is
 // gone.
 
 virtual report
@@ -21,6 +21,12 @@ UNDO = {
     "bus_register_notifier": ("bus_unregister_notifier",),
     "atomic_notifier_chain_register": ("atomic_notifier_chain_unregister",),
     "alloc_ordered_workqueue": ("destroy_workqueue",),
+    "alloc_workqueue": ("destroy_workqueue",),
+    "queue_delayed_work": ("cancel_delayed_work_sync",),
+    "mod_delayed_work": ("cancel_delayed_work_sync",),
+    "irq_work_queue": ("irq_work_sync",),
+    "hrtimer_start": ("hrtimer_cancel",),
+    "kthread_run": ("kthread_stop",),
     "cpuhp_setup_state": ("cpuhp_remove_state",),
 }
 called = []     # (function, its position)

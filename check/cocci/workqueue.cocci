@@ -6,7 +6,9 @@
 virtual report
 
 @call@
-identifier f =~ "^schedule_.*work";
+identifier f = {schedule_work, schedule_work_on, schedule_delayed_work,
+                schedule_delayed_work_on, schedule_on_each_cpu,
+                execute_in_process_context};
 position p;
 @@
 f@p(...)

@@ -19,6 +19,16 @@ static int left_behind(void)
 	return tracepoint_probe_register(tp, probe, NULL); /* SEED: not awaited */
 }
 
+static void goes_on(void)
+{
+	queue_delayed_work(own, &late, HZ); /* SEED: when it is its time */
+	mod_delayed_work(own, &late, HZ); /* SEED */
+	irq_work_queue(&irq_work); /* SEED */
+	hrtimer_start(&timer, now, HRTIMER_MODE_REL); /* SEED */
+	thread = kthread_run(forever, NULL, "thread"); /* SEED */
+	queue = alloc_workqueue("queue", 0, 0); /* SEED */
+}
+
 static int set_up(void)
 {
 	return register_module_notifier(&taken_back);

@@ -5,6 +5,8 @@ static int queued(void)
 	queue_delayed_work(own, &work, HZ);
 	mod_delayed_work(own, &work, 0);
 	mod_delayed_work(system_wq, &work, 0); /* SEED */
+	cancel_delayed_work_sync(&work);
 	schedule_work(&other); /* SEED */
+	schedule_on_each_cpu(everywhere); /* SEED */
 	return schedule_delayed_work(&work, HZ); /* SEED */
 }
