@@ -38,6 +38,14 @@ faults_reject() {	# FROM TO
 	done
 }
 
+# The allocators report a failure with their caller's stack, those that were
+# asked for as well: only the heading of that stack is expected.
+ktap_unexpected() {
+	awk '/ vmalloc error: / { near = NR }
+		near && NR - near <= 5 && / Call Trace:/ { near = 0; next }
+		{ print }'
+}
+
 # fault_next KIND SPACE: of what is asked for from now on, that fails once which
 # comes after so much else: bytes (failslab) or pages (fail_page_alloc)
 fault_next() {

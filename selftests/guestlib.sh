@@ -149,9 +149,12 @@ trace_on() {
 	mkdir -p $TRACE
 	# Comparable between CPUs, by default.
 	echo "${TRACE_CLOCK:-global}" > $TRACE/trace_clock
+	# All from one moment on: enabling one takes a while.
+	echo 0 > $TRACE/tracing_on
 	for event; do
 		echo 1 > "$TRACE/events/$event/enable" || return 1
 	done
+	echo 1 > $TRACE/tracing_on
 }
 
 # trace_stop FILE: the end of recording; what was recorded

@@ -14,8 +14,10 @@ HOST=$DEBUG/host
 KTAP_TMP=$(mktemp -d /tmp/vbalance-test.XXXXXX)
 echo "KTAP version 1"
 
-# However the test ends: stop what was started, put back what was there.
+# However the test ends: show how far a program came that was not to end, stop
+# what was started, put back what was there.
 ktap_cleanup() {
+	[ ! -e "$KTAP_TMP/embedded" ] || sed 's/^/# so far: /' "$KTAP_TMP/embedded"
 	busy_stop
 	# shellcheck disable=SC2086 # a list of process ids
 	[ -z "$KTAP_KILL" ] || { kill $KTAP_KILL; kill -CONT $KTAP_KILL; } 2>/dev/null
@@ -97,6 +99,7 @@ embed() {
 		*) echo "# $ktap_line" ;;
 		esac
 	done < "$KTAP_TMP/embedded"
+	rm "$KTAP_TMP/embedded"
 	equal "$ktap_prefix: exit status" $ktap_status $ktap_expected
 }
 
@@ -106,8 +109,13 @@ ktap_new_dmesg() {
 	dmesg | tail -n +$((KTAP_DMESG + 1))
 }
 
+# What a test expects in it is taken out by its own definition of this.
+ktap_unexpected() {
+	cat
+}
+
 ktap_kernel_clean() {
-	! ktap_new_dmesg | grep -E 'WARNING:|BUG:|Oops|possible .* (deadlock|locking)|suspicious RCU|rcu.*(stall|detected)|nobody cared|blocked for more than|Call Trace'
+	! ktap_new_dmesg | ktap_unexpected | grep -E 'WARNING:|BUG:|Oops|possible .* (deadlock|locking)|suspicious RCU|rcu.*(stall|detected)|nobody cared|blocked for more than|Call Trace'
 }
 
 need_root() {

@@ -6,7 +6,8 @@
 #   guest_start N [WORD...]   start guest N, with extra words for its QEMU;
 #                         does not wait. VHOST=off: without vhost-net
 #   guest_wait N [SECONDS]    until it is up and answers, then pin its threads
-#   guest_stop N          end it at once (as if its power had failed)
+#   guest_stop N [moved]  end it at once (as if its power had failed); moved: what it
+#                         knows has been migrated
 #   guest_running N       does its QEMU exist?
 #   guest_pid N           process id of its QEMU
 #   vcpu_tids N           thread ids of its vCPUs, in their order
@@ -155,7 +156,7 @@ lab_save() {
 
 guest_stop() {
 	guest_running "$1" || return 0
-	lab_save "$1"
+	[ "${2:-}" = moved ] || lab_save "$1"
 	lab_pid=$(guest_pid "$1")
 	kill "$lab_pid"
 	for lab_try in $(seq 100); do
