@@ -9,24 +9,10 @@
  *	kvm_boost_bound DIR	of tracefs, where vb_host_boost_end is recorded
  */
 #define _GNU_SOURCE
-#include "boosttest.h"
+#include "boosttrace.h"
 
 #define BOOSTS		150
 #define BOUND_US	2000
-
-static const char *trace;
-
-static FILE *trace_open(const char *mode)
-{
-	char path[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/trace", trace);
-	f = fopen(path, mode);
-	if (!f)
-		vm_must(-1, path);
-	return f;
-}
 
 struct ends {
 	long all, by_time, too_long;
@@ -36,22 +22,18 @@ struct ends {
 /* What was recorded of ours since the trace was emptied. */
 static struct ends ends_of(long limit)
 {
-	FILE *f = trace_open("r");
+	FILE *f = trace_open("trace", "r");
 	struct ends e = { };
-	char line[512], why[32], *p;
-	int pid;
-	long ns;
+	struct boost_event b;
 
-	while (fgets(line, sizeof(line), f)) {
-		p = strstr(line, "vb_host_boost_end: ");
-		if (!p || sscanf(p, "%*s vm=%d vcpu=%*u why=%31s ran_ns=%ld",
-				 &pid, why, &ns) != 3 || pid != getpid())
+	while (trace_next(f, &b)) {
+		if (b.kind != BOOST_ENDS)
 			continue;
 		e.all++;
-		e.by_time += !strcmp(why, "bound");
-		e.too_long += ns > limit;
-		if (ns > e.longest)
-			e.longest = ns;
+		e.by_time += !strcmp(b.why, "bound");
+		e.too_long += b.ns > limit;
+		if (b.ns > e.longest)
+			e.longest = b.ns;
 	}
 	fclose(f);
 	return e;
@@ -119,7 +101,7 @@ static void bound(int row, int disturbed)
 		 disturbed ? ", the worker is disturbed" : "");
 	generous("2000");
 	percent("boost_row", row);
-	fclose(trace_open("w"));
+	trace_empty();
 	hog_start(HOG_FAIR);
 	late = count("late_ends");
 	extended = count("extended");

@@ -5,8 +5,9 @@
  * vbalance_host, root, two CPUs and cgroup v2.
  *
  * The vCPU is in one cgroup, the hog in another one: first alike, but for a
- * quota; then the vCPU's has the least weight, the hog's the greatest, and what
- * the vCPU gets of the CPU it has from boosts.
+ * quota; then the vCPU's has a small weight, and sleeps for a lock of its guest;
+ * then the least, the hog's the greatest, and what the vCPU gets of the CPU it has
+ * from boosts.
  */
 #define _GNU_SOURCE
 #include <sys/mount.h>
@@ -15,6 +16,8 @@
 #include "boosttest.h"
 
 #define SECONDS	2
+/* Shorter than what the fair class gives anybody: a tick, mostly. */
+#define TURN_MS	3
 #define VCPU	"vbalance_test_vcpu"
 #define HOG	"vbalance_test_hog"
 
@@ -107,10 +110,12 @@ static int vcpu_percent(pid_t tid, int boosted)
 static void quota(pid_t tid)
 {
 	long boosted, vcpu, n;
+	int percent;
 	__u64 t;
 
 	report(put(VCPU "/cpu.max", "%ld " PERIOD, QUOTA * 200), "a quota");
-	report(vcpu_percent(tid, 0) <= QUOTA + 2, "a quota: it limits");
+	percent = vcpu_percent(tid, 0);
+	report(percent <= QUOTA + 2, "a quota: it limits");
 	defaults();
 	n = begun();
 	boosted = count("boosted_ns");
@@ -124,11 +129,89 @@ static void quota(pid_t tid)
 	printf("# vCPU %ld us of %llu us, boosted %ld us\n", vcpu / 1000,
 	       t / 1000, boosted / 1000);
 	report(begun() > n, "a quota: boosted");
-	report((vcpu - boosted) * 100 <= (long)t * (QUOTA + 2),
+	/* As exactly as it limits without them. */
+	report((vcpu - boosted) * 100 <= (long)t * (percent + 3),
 	       "a quota: only boosts go beyond it");
 	report(put(VCPU "/cpu.max", "max " PERIOD, 0) &&
 	       vcpu_percent(tid, 0) > QUOTA + 2,
 	       "without a quota: it does not limit");
+}
+
+/* It sleeps, and has had more than its share just before: a part of a turn. */
+static int to_sleep_after_a_turn(void)
+{
+	long n;
+
+	for (;;) {
+		n = vm_preempted(&m, 0);
+		if (!AWAIT(in_state(0, "running")))
+			return 0;
+		usleep(2000);
+		if (!to_sleep())
+			return 0;
+		if (vm_preempted(&m, 0) == n)
+			return 1;
+		if (!wake_up())
+			return 0;
+	}
+}
+
+/*
+ * vCPU 0 sleeps and is critical, as one that waits for a lock of the guest, and
+ * vCPU 1 wakes it up by a hypercall, in which KVM gives the CPU to whom the fair
+ * class prefers: the hog (vCPU 0 has had its turn) or vCPU 1 itself. Return: 1 if
+ * vCPU 0 ran before the hypercall was over, else 0; -1: vCPU 1 did not lose its
+ * CPU in it, for @turn of the TSC; -2: not as it should be.
+ */
+static int unlocked(__u64 turn)
+{
+	const volatile struct vm_box *waker = vm_box(&m, 1), *asleep = vm_box(&m, 0);
+	__u64 wakes, called;
+
+	if (!to_sleep_after_a_turn())
+		return -2;
+	wakes = asleep->wakes;
+	called = waker->called;
+	guest[0].critical = CRITICAL;
+	vm_command(&thread[1], VM_CMD_KICK);
+	if (!AWAIT(waker->called != called && asleep->wakes != wakes))
+		return -2;
+	guest[0].critical = VB_CRITICAL_SAID;
+	if (!at_rest())
+		return -2;
+	/* Who was boosted has to pause. */
+	usleep(20000);
+	if (waker->called - waker->calls < turn)
+		return -1;
+	return asleep->woke < waker->called;
+}
+
+#define AWAY	20
+
+static void locks(void)
+{
+	__u64 turn = TURN_MS * (__u64)vm_must(ioctl(m.vm, KVM_GET_TSC_KHZ, 0),
+					      "KVM_GET_TSC_KHZ");
+	int i, got, away = 0, first = 0;
+
+	start(1);
+	report(put(VCPU "/cpu.weight", "%ld", 10), "a small weight");
+	generous("2000");
+	/* Who has to pay back a boost with such a weight waits for seconds. */
+	set_parameter("boost_repay", "0");
+	for (i = 0; i < 400 && away < AWAY; i++) {
+		got = unlocked(turn);
+		if (got == -2)
+			break;
+		away += got >= 0;
+		first += got > 0;
+	}
+	printf("# %d of %d before the hypercall was over, of %d\n", first, away, i);
+	/* The fair class alone has it so in every other one. */
+	report(away == AWAY && first * 4 > AWAY * 3,
+	       "woken up by one that loses its CPU: boosted at once");
+	defaults();
+	report(!vm_join(&thread[1]), "vCPU 1 ends well");
 }
 
 static int is_in(pid_t tid, const char *name)
@@ -171,6 +254,7 @@ int main(void)
 	quota(tid);
 	report(becomes(tid, &before), "a quota: the thread is as it was");
 
+	locks();
 	report(put(VCPU "/cpu.weight", "%ld", 1) &&
 	       put(HOG "/cpu.weight", "%ld", 10000), "weights");
 	generous("2000");

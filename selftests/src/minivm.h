@@ -53,7 +53,10 @@ struct vm_box {
 	__u64	bit_clear;	/* rounds that found the own running bit clear */
 	__u64	not_running;	/* rounds that found another state of its own */
 	__u64	wakes;		/* returns from HLT */
-	__u64	stack[26];	/* for the frame of an NMI */
+	__u64	woke;		/* TSC after the last of these */
+	__u64	calls;		/* TSC before the last hypercall */
+	__u64	called;		/* TSC after it */
+	__u64	stack[23];	/* for the frame of an NMI */
 };
 
 _Static_assert(sizeof(struct vm_box) == 256, "vm_box");
@@ -98,18 +101,31 @@ __asm__(
 "	out	%al, $0xf4\n"
 "	jmp	1b\n"
 "2:	hlt\n"
+"	rdtsc\n"
+"	shl	$32, %rdx\n"
+"	or	%rdx, %rax\n"
+"	mov	%rax, 48(%rdi)\n"
 "	incq	40(%rdi)\n"
 "	jmp	1b\n"
-"3:	xor	%ecx, %ecx\n"
-"	cmp	$2, %eax\n"
+"3:	mov	%eax, %ecx\n"
+"	rdtsc\n"
+"	shl	$32, %rdx\n"
+"	or	%rdx, %rax\n"
+"	mov	%rax, 56(%rdi)\n"
+"	cmp	$2, %ecx\n"
 "	mov	$0x76424c00, %eax\n"
 "	mov	$4, %ebx\n"
+"	mov	$0, %ecx\n"
 "	jne	4f\n"
 "	mov	$5, %eax\n"
 "	xor	%ebx, %ebx\n"
 "4:\n"
 "vm_loop_call:\n"
 "	vmcall\n"			/* vm_new() puts the right one here */
+"	rdtsc\n"
+"	shl	$32, %rdx\n"
+"	or	%rdx, %rax\n"
+"	mov	%rax, 64(%rdi)\n"
 "	jmp	1b\n"
 "vm_loop_end:\n"
 ".popsection\n");
