@@ -558,79 +558,127 @@ static int all_have_run(void)
 	return AWAIT(vm_preempted(&m, 0) > n) && at_rest();
 }
 
-/*
- * vCPU 0 is sent an interrupt while vCPU 1 runs, which does not serve it and
- * then goes. @taken: what was posted has been taken from the area before.
- * Return: fast paths in @tries; -1: not as it should be.
- */
-static long last_goes(enum goes how, int taken, int tries)
-{
-	long n, gone = 0, no = 0;
-	__u64 wakes;
-	int i;
-
-	for (i = 0; i < tries; i++) {
-		if (!first_runs())
-			return -1;
-		no -= refused();
-		wakes = vm_box(&m, 1)->wakes;
-		n = count("fast_path");
-		take();
-		send(0);
-		if (taken)
-			take();
-		if (!at_rest() || count("fast_path") != n)
-			return -1;
-		if (how == GOES_OFF)
-			rank(BEHIND_HOG);
-		else
-			vm_command(&thread[1], VM_CMD_HALT);
-		if (!AWAIT(!in_state(1, "running")) || !at_rest())
-			return -1;
-		no += refused();
-		gone += count("fast_path") - n;
-		take();
-		if (how == GOES_TO_SLEEP) {
-			vm_nmi(&m, 1);
-			if (!AWAIT(vm_box(&m, 1)->wakes > wakes))
-				return -1;
-		}
-		if (!all_have_run())
-			return -1;
-		/* Who was boosted has to pause. */
-		usleep(20000);
-	}
-	return no ? -1 : gone;
-}
-
-/* Who waits is asked for again when the next one goes. */
-static int goes_twice(void)
-{
-	long before, no = count("no_vcpu_tokens");
-	int again;
-
-	if (!first_runs())
-		return -1;
-	set_parameter("boost_vcpu_share", "0");
-	send(0);
-	rank(BEHIND_HOG);
-	AWAIT(count("no_vcpu_tokens") > no);
-	generous("2000");
-	if (count("no_vcpu_tokens") == no || !at_rest())
-		return -1;
-	before = count("fast_path");
-	rank(BEFORE_HOG);
-	if (!AWAIT(in_state(1, "running")) || count("fast_path") != before)
-		return -1;
-	rank(BEHIND_HOG);
-	again = AWAIT(count("fast_path") > before);
-	take();
-	return at_rest() && all_have_run() ? again : -1;
-}
-
 static long lost_cpu(void)
 {
 	return vm_preempted(&m, 0) + vm_preempted(&m, 1);
+}
+
+/*
+ * Where real-time threads are throttled for a while vCPU 0 runs, and takes what
+ * has come: such a moment shows nothing, and is not judged.
+ */
+#define NO_MOMENT	-1
+#define FAILED		-2
+
+static int no_moment(int failed)
+{
+	take();
+	return all_have_run() && !failed ? NO_MOMENT : FAILED;
+}
+
+/* Return: fast paths as vCPU 1 goes, NO_MOMENT or FAILED. */
+static long goes_once(enum goes how, int taken)
+{
+	long n, no, lost, lost_first;
+	__u64 wakes;
+
+	if (!first_runs())
+		return no_moment(0);
+	no = refused();
+	lost = vm_preempted(&m, 0);
+	lost_first = vm_preempted(&m, 1);
+	wakes = vm_box(&m, 1)->wakes;
+	n = count("fast_path");
+	take();
+	send(0);
+	if (taken)
+		take();
+	if (!at_rest())
+		return FAILED;
+	if (vm_preempted(&m, 1) != lost_first)
+		return no_moment(0);
+	if (count("fast_path") != n)
+		return FAILED;
+	if (how == GOES_OFF)
+		rank(BEHIND_HOG);
+	else
+		vm_command(&thread[1], VM_CMD_HALT);
+	if (!AWAIT(!in_state(1, "running")) || !at_rest())
+		return FAILED;
+	n = count("fast_path") - n;
+	take();
+	if (how == GOES_TO_SLEEP) {
+		vm_nmi(&m, 1);
+		if (!AWAIT(vm_box(&m, 1)->wakes > wakes))
+			return FAILED;
+	}
+	if (!n && (refused() > no || vm_preempted(&m, 0) > lost))
+		return no_moment(0);
+	return all_have_run() ? n : FAILED;
+}
+
+/* Who waits is asked for again when the next one goes. */
+static long goes_twice(void)
+{
+	long no = refused(), n, lost;
+
+	if (!first_runs())
+		return no_moment(0);
+	lost = vm_preempted(&m, 0);
+	n = count("no_vcpu_tokens");
+	set_parameter("boost_vcpu_share", "0");
+	send(0);
+	rank(BEHIND_HOG);
+	AWAIT(refused() > no || vm_preempted(&m, 0) > lost);
+	generous("2000");
+	if (!at_rest())
+		return FAILED;
+	if (count("no_vcpu_tokens") == n)
+		return no_moment(0);
+	no = refused();
+	n = count("fast_path");
+	rank(BEFORE_HOG);
+	if (!AWAIT(in_state(1, "running")))
+		return no_moment(0);
+	if (vm_preempted(&m, 0) > lost)
+		return no_moment(0);
+	if (count("fast_path") != n)
+		return no_moment(1);
+	rank(BEHIND_HOG);
+	AWAIT(count("fast_path") > n || refused() > no ||
+	      vm_preempted(&m, 0) > lost);
+	n = count("fast_path") - n;
+	if (!n)
+		return no_moment(0);
+	take();
+	return at_rest() && all_have_run() ? n : FAILED;
+}
+
+/*
+ * vCPU 0 is sent an interrupt while vCPU 1 runs, which does not serve it and
+ * then goes; @twice: and it is refused a boost then, and vCPU 1 goes again.
+ * @taken: what was posted has been taken from the area before.
+ * Return: fast paths in @moments of that kind; -1: it was not as it should be.
+ */
+static long last_goes(enum goes how, int twice, int taken, int moments)
+{
+	long n, gone = 0;
+	int i, good = 0;
+
+	for (i = 0; i < TRIES / 10 && good < moments; i++) {
+		n = twice ? goes_twice() : goes_once(how, taken);
+		if (n == FAILED)
+			return -1;
+		/* Who was boosted has to pause. */
+		usleep(20000);
+		if (n == NO_MOMENT)
+			continue;
+		gone += n;
+		good++;
+	}
+	if (i > good)
+		printf("# %d of %d moments were none\n", i - good, i);
+	return good == moments ? gone : -1;
 }
 
 /*
@@ -651,12 +699,13 @@ static int boost_ends(void)
 		hints = count("hint");
 		n = count("fast_path");
 		no = count("not_needed");
+		lost = lost_cpu();
 		send(0);
-		AWAIT(count("not_needed") > no || count("fast_path") > n);
+		AWAIT(count("not_needed") > no || count("fast_path") > n ||
+		      lost_cpu() > lost);
 		gone = count("fast_path") - n;
 		same = host[1].boosted && in_state(1, "preempted") &&
 			count("hint") == hints;
-		lost = lost_cpu();
 		guest[1].critical = VB_CRITICAL_SAID;
 		AWAIT(count("fast_path") > n || !same || lost_cpu() > lost);
 		/* The hog is throttled at times: then they run, and go. */
@@ -683,13 +732,13 @@ static void goes(const char *who)
 	set_parameter("holder_us", "0");
 	snprintf(name, sizeof(name), "%s, another one runs and goes: fast path",
 		 who);
-	expect(last_goes(GOES_OFF, 0, 1), 1, name);
+	expect(last_goes(GOES_OFF, 0, 0, 1), 1, name);
 	snprintf(name, sizeof(name), "%s, another one runs and sleeps: fast path",
 		 who);
-	expect(last_goes(GOES_TO_SLEEP, 0, 1), 1, name);
+	expect(last_goes(GOES_TO_SLEEP, 0, 0, 1), 1, name);
 	snprintf(name, sizeof(name), "%s, refused, another one goes: fast path",
 		 who);
-	expect(goes_twice(), 1, name);
+	expect(last_goes(GOES_OFF, 1, 0, 1), 1, name);
 }
 
 /* vCPU 0 sleeps, and vCPU 1 runs where it went to sleep. */
@@ -836,16 +885,16 @@ static void posted(int n)
 	expect(boost_ends(), 1,
 	       "posted, another one's boost goes on and ends: fast path");
 	generous("2000");
-	expect(last_goes(GOES_OFF, 1, 10), 0,
+	expect(last_goes(GOES_OFF, 0, 1, 10), 0,
 	       "taken before another one goes: no fast path");
 	expect(diverted(), 1, "diverted to one that goes: fast path");
 	r->transmit[n / 64] = 1ULL << n % 64;
-	expect(last_goes(GOES_OFF, 0, 10), 0,
+	expect(last_goes(GOES_OFF, 0, 0, 10), 0,
 	       "posted, of a transmit queue, another one goes: no fast path");
 	r->transmit[n / 64] = 0;
 	r->nr_keys = 0;
 	r->key[n] = 0;
-	expect(last_goes(GOES_OFF, 1, 1), 1,
+	expect(last_goes(GOES_OFF, 0, 1, 1), 1,
 	       "not listed, another one goes: fast path");
 	vm_join(&thread[1]);
 	vm_mp_state(&m, 1, KVM_MP_STATE_RUNNABLE);
