@@ -7,6 +7,7 @@
  * /dev/kvm, /dev/vhost-net, vbalance_host, root and two CPUs.
  */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <linux/vhost.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
@@ -29,8 +30,8 @@ struct ring {
 	volatile __u16 used_flags, used_idx;
 } __attribute__((aligned(256)));
 
-_Static_assert(offsetof(struct ring, used_event) == VB_RING_USED_EVENT(NUM),
-	       "used_event");
+static_assert(offsetof(struct ring, used_event) == VB_RING_USED_EVENT(NUM),
+	      "used_event");
 
 struct device {
 	int fd;
