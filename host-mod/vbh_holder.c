@@ -368,7 +368,11 @@ void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 	urgent = !says && !transmit && READ_ONCE(vbh_holder_us) &&
 		READ_ONCE(vbh_boost_waiting);
 	WRITE_ONCE(v->irq_tsc, rdtsc());
-	if (!transmit)
+	/*
+	 * One that is asked for as it comes is not asked for again: what tokens
+	 * there are gain more for the next one, which has not waited yet.
+	 */
+	if (!transmit && !urgent)
 		vbh_note_waits(v, posted);
 	state = READ_ONCE(v->word) & VBH_STATE_MASK;
 	if (state != VB_VCPU_PREEMPTED &&

@@ -724,6 +724,61 @@ static int boost_ends(void)
 	return -1;
 }
 
+/*
+ * vCPU 0 is refused a boost for what waits, and vCPU 1, which ran, goes.
+ * Return: was one asked for again then? NO_MOMENT or FAILED.
+ */
+static long asked_again(void)
+{
+	long no, n, lost, lost_first;
+
+	if (!first_runs())
+		return no_moment(0);
+	lost = vm_preempted(&m, 0);
+	lost_first = vm_preempted(&m, 1);
+	no = count("no_vcpu_tokens");
+	set_parameter("boost_vcpu_share", "0");
+	send(0);
+	n = count("no_vcpu_tokens") - no;
+	generous("2000");
+	if (n != 1 || vm_preempted(&m, 1) != lost_first)
+		return no_moment(0);
+	n = thought_of();
+	rank(BEHIND_HOG);
+	if (!AWAIT(!in_state(1, "running")) || !at_rest())
+		return FAILED;
+	n = thought_of() - n;
+	if (vm_preempted(&m, 0) > lost)
+		return no_moment(0);
+	return all_have_run() ? n : FAILED;
+}
+
+/* Whose interrupts are asked for as they come (boost_waiting). */
+static void not_again(const char *who)
+{
+	char name[96];
+	long n, sum = 0;
+	int i, moments = 0;
+
+	set_parameter("holder_us", "3000");
+	for (i = 0; i < TRIES / 10 && moments < 5; i++) {
+		n = asked_again();
+		if (n == FAILED)
+			break;
+		/* Who was boosted has to pause. */
+		usleep(20000);
+		if (n == NO_MOMENT)
+			continue;
+		sum += n;
+		moments++;
+	}
+	set_parameter("holder_us", "0");
+	snprintf(name, sizeof(name),
+		 "%s, what waits is refused, another one goes: not asked again",
+		 who);
+	expect(moments == 5 ? sum : -1, 0, name);
+}
+
 static void goes(const char *who)
 {
 	char name[96];
@@ -790,6 +845,8 @@ static void fast_paths(const char *who, int says)
 
 	start(1);
 	goes(who);
+	if (!says)
+		not_again(who);
 	sleeper(who, says);
 	sched_setscheduler(thread[1].tid, SCHED_FIFO, &fifo);
 	snprintf(name, sizeof(name), "%s, another one runs: no fast path", who);
