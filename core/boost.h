@@ -139,7 +139,11 @@ struct vb_turn {
  */
 static inline void vb_turn_pay(struct vb_turn *t, u64 ns, u64 pause, u64 now)
 {
-	if (now >= t->last && now - t->last >= pause + ns)
+	/*
+	 * Nothing, where it was looked at between two ticks of its CPU, which
+	 * note how far a thread has come: it may have had that all the time.
+	 */
+	if (ns && now >= t->last && now - t->last >= pause + ns)
 		t->ns = 0;
 	t->ns += ns;
 	t->last = now;

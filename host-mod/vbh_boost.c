@@ -279,6 +279,12 @@ static void vbh_boost_missed(struct vbh_vcpu *v)
 	struct vbh_vcpu *w;
 
 	preempt_disable();
+	/*
+	 * When the hooks go, this feature is off before: states are not
+	 * followed any more then, nor that a thread seen without a CPU ends.
+	 */
+	if (READ_ONCE(vbh_features[VBH_F_BOOST].err))
+		goto out;
 	why = vbh_is_critical(v);
 	w = READ_ONCE(v->vm->waits);
 	if (why && state == VB_VCPU_PREEMPTED) {
@@ -290,6 +296,7 @@ static void vbh_boost_missed(struct vbh_vcpu *v)
 		   !vbh_will_be_served(w)) {
 		vbh_holder_last(v);
 	}
+out:
 	preempt_enable();
 }
 

@@ -124,7 +124,8 @@ static int vcpus_show(struct seq_file *m, void *unused)
 	rcu_read_lock();
 	list_for_each_entry_rcu(v, &vm->vcpus, list) {
 		u32 state = READ_ONCE(v->word) & 0xff;
-		u64 now = rdtsc(), since = now - READ_ONCE(v->changed_tsc);
+		u64 now = rdtsc();
+		u64 since = vb_cycles_since(READ_ONCE(v->changed_tsc), now);
 		u64 stay = READ_ONCE(v->stay_since);
 		u64 on = state == VB_VCPU_RUNNING && stay && now > stay ?
 			 now - stay : 0;

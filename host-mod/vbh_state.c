@@ -166,7 +166,8 @@ static __always_inline void vbh_change(struct vbh_vcpu *v,
 	u64 now = rdtsc(), since = v->changed_tsc;
 	struct vbh_reg *reg;
 
-	v->cycles[word & VBH_STATE_MASK] += now - since;
+	/* The TSC may begin anew when the host has been suspended. */
+	v->cycles[word & VBH_STATE_MASK] += vb_cycles_since(since, now);
 	v->count[state]++;
 	v->changed_tsc = now;
 	vbh_note_tsc(v, vcpu);

@@ -479,6 +479,27 @@ static void test_turn_longest(void)
 }
 
 /* An interrupt may come between the two readings of the clock. */
+/*
+ * One boost after the other, each extended: the worker looks when 2 ms are over,
+ * but sees what was taken until the last tick only, every 4 ms.
+ */
+static void test_turn_ticks(void)
+{
+	u64 now = START, paid = START, ticks;
+	struct vb_turn t = {};
+	int i;
+
+	for (i = 0; i < 100 && vb_turn_allows(&t, 8 * MS, 2 * MS, now); i++) {
+		now += 2 * MS + 10000;
+		ticks = now - now % (4 * MS);
+		vb_turn_pay(&t, ticks > paid ? ticks - paid : 0, 2 * MS, now);
+		if (ticks > paid)
+			paid = ticks;
+	}
+	CHECK(now - START <= 14 * MS, "%llu",
+	      (unsigned long long)(now - START));
+}
+
 static void test_cycles_since(void)
 {
 	CHECK_EQ(vb_cycles_since(100, 100), 0, "at once");
@@ -552,6 +573,7 @@ int main(void)
 		{ "the second vCPU", test_second_vcpu },
 		{ "a CPU's turns", test_turn },
 		{ "the longest turn", test_turn_longest },
+		{ "looks between two ticks", test_turn_ticks },
 		{ "cycles since", test_cycles_since },
 		{ "a holder's time", test_holder_fresh },
 		{ "an interrupt waits for a CPU", test_holder_waited },
