@@ -8,6 +8,7 @@
  *	vbg_steal.c	  KVM's steal-time record (no host module needed)
  *	vbg_irqs.c	which interrupts are ours (virtio queues), hot plug
  *	vbg_load.c	tracepoints: interrupt load, absences, when to look
+ *	vbg_clock.c	the clock of all of that
  *	vbg_decide.c	looking at all interrupts, deciding, applying
  *	vbg_policy.c	Algorithm 1 and the two policies
  *	vbg_move.c	irq_set_affinity, the direct way
@@ -35,6 +36,7 @@
 #include <linux/interrupt.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
+#include <linux/sched/clock.h>
 #include <linux/types.h>
 
 #include <vbalance/abi.h>
@@ -107,7 +109,7 @@ struct vbg_cpu {
 	/* absences from the physical CPU, as seen when we are back */
 	u64 stolen_seen;		/* steal clock at the last look, ns */
 	u64 stolen_clock;		/* which clock that was */
-	u64 back_since;			/* local_clock() */
+	u64 back_since;			/* vbg_clock() */
 	u64 on_mean, off_mean;		/* ns, sliding means */
 	u64 service_ns;			/* to serve an interrupt, the same */
 	u64 last_hard_ns;		/* of a queue's handler, not yet in it */
@@ -115,7 +117,7 @@ struct vbg_cpu {
 	struct vb_decay lost_us2;	/* sum of squared absences, us^2, long */
 
 	bool idle;			/* halted, as far as the idle loop goes */
-	u64 next_look;			/* local_clock(): not before */
+	u64 next_look;			/* vbg_clock(): not before */
 	int look_from;			/* where in the table the next begins */
 };
 
@@ -123,6 +125,19 @@ DECLARE_PER_CPU(struct vbg_cpu, vbg_cpus);
 
 struct seq_file;
 struct vbg_irq;
+
+/* ---- the clock (vbg_clock.c) ---- */
+
+extern u64 vbg_clock_offset;
+
+/* ns, of this CPU as all others; only goes on. Context: any. */
+static inline u64 vbg_clock(void)
+{
+	return local_clock() + READ_ONCE(vbg_clock_offset);
+}
+
+void vbg_clock_sleeps(void);
+void vbg_clock_wakes(void);
 
 /* ---- does the running kernel fit? (vbg_facts.c) ---- */
 
@@ -286,7 +301,7 @@ struct vbg_irq {
 	unsigned long busy ____cacheline_aligned_in_smp; /* bit 0: a decision */
 	/* below: under the busy bit */
 	int home;		/* CPU at adoption, or where a foreign move put it */
-	u64 backoff_until;	/* local_clock() */
+	u64 backoff_until;	/* vbg_clock() */
 	u64 next_steer;		/* long-lived decisions: not before */
 	u64 next_balance;	/* moves by load under policy=cost: not before */
 	u64 tried_episode;

@@ -26,14 +26,14 @@ struct vbg_area {
 	u64 cookie;
 	struct {
 		u64 seen;		/* since when its pending bits are seen
-					 * and left, local_clock(); 0: they are
+					 * and left, vbg_clock(); 0: they are
 					 * not
 					 */
 		u32 takes;		/* changes when some are taken */
 		struct vb_stuck stuck;	/* under stuck_lock */
 	} *wait;			/* of each slot */
 	raw_spinlock_t stuck_lock;
-	u64 stuck_next;			/* next look, local_clock() */
+	u64 stuck_next;			/* next look, vbg_clock() */
 	u64 taken_before;		/* bits, when this one began */
 	bool host_done;			/* has confirmed that it has let go */
 	int slot[];			/* of each CPU; -1: not known */

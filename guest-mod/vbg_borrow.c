@@ -15,7 +15,6 @@
  * the host does not know.
  */
 #include <linux/math64.h>
-#include <linux/sched/clock.h>
 
 #include "../compat/hrtimer.h"
 #include "../core/borrow.h"
@@ -25,7 +24,7 @@
 struct vbg_borrow {
 	struct hrtimer timer;
 	struct vb_borrow pace;
-	u64 next_look;		/* local_clock() */
+	u64 next_look;		/* vbg_clock() */
 	u64 next_full;		/* the same, for queues without traffic */
 	bool online;		/* the timer may be armed here */
 	bool found;		/* served something since it was armed */
@@ -133,7 +132,7 @@ static void vbg_borrow_arm(struct vbg_borrow *b)
  * vbg_borrow_look() - serve queues whose owners are away
  * @c: what we know of this CPU
  * @me: this CPU
- * @now: local_clock()
+ * @now: vbg_clock()
  * Context: hard interrupt.
  */
 void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now)

@@ -43,13 +43,6 @@ static bool vbg_critical_clear(struct vbg_cpu *c, int cpu, u32 what)
 	return vbg_page_say_critical(cpu, c->critical);
 }
 
-/* The same, no longer. The vCPU may lose its CPU here: no locks. */
-void vbg_critical_end(struct vbg_cpu *c, int cpu, u32 what)
-{
-	if (vbg_critical_clear(c, cpu, what))
-		vbg_page_give_back();
-}
-
 static void vbg_critical_late(struct irq_work *work)
 {
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
@@ -68,6 +61,19 @@ void vbg_critical_end_later(struct vbg_cpu *c, int cpu, u32 what)
 {
 	if (vbg_critical_clear(c, cpu, what))
 		irq_work_queue(this_cpu_ptr(&vbg_critical_work));
+}
+
+/*
+ * The same, no longer. The vCPU may lose its CPU here: no locks. Nor in a hard
+ * interrupt: where its handler is called it is marked as in progress, here and
+ * in irq_handler_exit, and nobody could serve it for a whole turn.
+ */
+void vbg_critical_end(struct vbg_cpu *c, int cpu, u32 what)
+{
+	if (in_hardirq())
+		vbg_critical_end_later(c, cpu, what);
+	else if (vbg_critical_clear(c, cpu, what))
+		vbg_page_give_back();
 }
 
 /*

@@ -4,7 +4,6 @@
  */
 #include <linux/math64.h>
 #include <linux/mutex.h>
-#include <linux/sched/clock.h>
 #include <linux/seq_file.h>
 
 #include "../common/debugfs.h"
@@ -120,7 +119,7 @@ static bool vbg_is_holder(int cpu)
 
 static int vcpus_show(struct seq_file *m, void *unused)
 {
-	u64 now = local_clock(), sum = 0, avg;
+	u64 now = vbg_clock(), sum = 0, avg;
 	int cpu;
 
 	for_each_online_cpu(cpu)
@@ -177,7 +176,7 @@ static void vbg_left_show(struct seq_file *m, unsigned int irq,
 static int irqs_show(struct seq_file *m, void *unused)
 {
 	const struct vbg_table *t;
-	u64 now = local_clock();
+	u64 now = vbg_clock();
 	int n, where;
 
 	seq_puts(m, VB_DEBUGFS_HEAD);

@@ -12,7 +12,6 @@
  * one at most; the next one goes on behind it.
  */
 #include <linux/cpumask.h>
-#include <linux/sched/clock.h>
 
 #include "vbg.h"
 #include "vbg_policy.h"
@@ -94,7 +93,7 @@ static bool vbg_apply(struct vbg_irq *i, int holder,
 	if (err == -ESTALE)
 		vbg_maintain_soon();
 	else if (err && err != -EBUSY && err != -EAGAIN)
-		i->backoff_until = local_clock() + VBG_FAILED_NS;
+		i->backoff_until = vbg_clock() + VBG_FAILED_NS;
 	return true;
 }
 
@@ -259,7 +258,7 @@ static bool vbg_look_each(struct vbg_cpu *c, const struct vbg_table *t, int me,
  * vbg_look() - read the states and decide for each interrupt
  * @c: what we know of this CPU
  * @me: this CPU, which is running, that much is sure
- * @now: local_clock()
+ * @now: vbg_clock()
  *
  * Context: hard interrupt. Moves one interrupt at most (MMIO exits) when a
  * policy says so.
@@ -329,7 +328,7 @@ void vbg_decide_slow(void)
 		local_irq_save(flags);
 		rcu_read_lock();
 		if (vbg_irq_lock(i)) {
-			vbg_refresh_mask(i, local_clock());
+			vbg_refresh_mask(i, vbg_clock());
 			vbg_irq_unlock(i);
 		}
 		rcu_read_unlock();

@@ -21,7 +21,6 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
-#include <linux/sched/clock.h>
 #include <linux/sched/mm.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -352,7 +351,7 @@ static struct vbg_irq *vbg_adopt(unsigned int irq, const struct vbg_seen *seen,
 		i->last_reason = VBG_R_FIXED;
 	vbg_redirect_adopt(i);
 	/* Not all of them in one interrupt. */
-	i->next_steer = local_clock() + (irq % 64) * (NSEC_PER_SEC / 64);
+	i->next_steer = vbg_clock() + (irq % 64) * (NSEC_PER_SEC / 64);
 	return i;
 }
 

@@ -21,7 +21,6 @@
 #include <linux/interrupt.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
-#include <linux/sched/clock.h>
 #include <linux/tracepoint.h>
 #include <trace/events/irq.h>
 #include <trace/events/power.h>
@@ -128,7 +127,7 @@ static u64 vbg_service_ns(const struct vbg_cpu *c)
 /**
  * vbg_leaves_soon() - will this CPU be lost before an interrupt is served?
  * @c: this CPU
- * @now: local_clock()
+ * @now: vbg_clock()
  * Context: interrupts off.
  * Return: it will; a guess, see vb_stay_is_short().
  */
@@ -152,7 +151,7 @@ bool vbg_leaves_soon(const struct vbg_cpu *c, u64 now)
  */
 void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns, bool work)
 {
-	u64 now = local_clock();
+	u64 now = vbg_clock();
 
 	c->hard_ns += ns;
 	c->served_ns += ns;
@@ -178,8 +177,8 @@ static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 	vbg_redirect_look(c, cpu, now);
 	vbg_borrow_look(c, cpu, now);
 	/* Handlers take their time. */
-	vbg_look(c, cpu, c->served_ns == served ? now : local_clock());
-	end = local_clock();
+	vbg_look(c, cpu, c->served_ns == served ? now : vbg_clock());
+	end = vbg_clock();
 	stolen = vbg_stolen_ns(cpu);
 	/* Our own time, moves included, is nobody's interrupt load. */
 	ns = vbg_busy_ns(now, end, c->stolen_seen, stolen);
@@ -208,7 +207,7 @@ static u64 vbg_hard_end(struct vbg_cpu *c, int cpu, u64 now)
 static void vbg_irq_entry(void *data, int irq, struct irqaction *action)
 {
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
-	u64 now = local_clock();
+	u64 now = vbg_clock();
 	struct vbg_irq *i = vbg_irq_find(irq);
 
 	vbg_stat_inc(VBG_S_DEVICE_IRQS);
@@ -230,7 +229,7 @@ static void vbg_irq_exit(void *data, int irq, struct irqaction *action,
 			 int ret)
 {
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
-	u64 now = local_clock();
+	u64 now = vbg_clock();
 	u64 ns = vbg_hard_end(c, smp_processor_id(), now);
 	struct vbg_irq *i = c->now_irq;
 
@@ -248,7 +247,7 @@ static void vbg_softirq_entry(void *data, unsigned int vec)
 
 	c->soft_stolen = vbg_stolen_ns(smp_processor_id());
 	c->soft_hard = c->hard_ns + c->look_ns;
-	c->soft_since = local_clock();
+	c->soft_since = vbg_clock();
 }
 
 static bool vbg_is_io_softirq(unsigned int vec)
@@ -261,7 +260,7 @@ static void vbg_softirq_exit(void *data, unsigned int vec)
 {
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 	int cpu = smp_processor_id();
-	u64 now = local_clock();
+	u64 now = vbg_clock();
 	unsigned long flags;
 	u64 ns, nested;
 	struct vbg_irq *i;
@@ -302,14 +301,14 @@ static void vbg_timer_entry(void *data, int vector)
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 
 	vbg_stat_inc(VBG_S_TICKS);
-	vbg_hard_begin(c, smp_processor_id(), local_clock());
+	vbg_hard_begin(c, smp_processor_id(), vbg_clock());
 }
 
 static void vbg_timer_exit(void *data, int vector)
 {
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 	int cpu = smp_processor_id();
-	u64 now = local_clock();
+	u64 now = vbg_clock();
 
 	vbg_hard_end(c, cpu, now);
 	vbg_borrow_timer_exit(vbg_busy_ns(c->begin, now, c->stolen_seen,
@@ -322,13 +321,13 @@ static void vbg_redirect_irq_entry(void *data, int vector)
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 
 	vbg_stat_inc(VBG_S_REDIRECT_IRQS);
-	vbg_hard_begin(c, smp_processor_id(), local_clock());
+	vbg_hard_begin(c, smp_processor_id(), vbg_clock());
 }
 
 static void vbg_redirect_irq_exit(void *data, int vector)
 {
 	vbg_hard_end(this_cpu_ptr(&vbg_cpus), smp_processor_id(),
-		     local_clock());
+		     vbg_clock());
 }
 
 /* State 0 polls (idle=poll, haltpoll): it wants its CPU like any busy loop. */
@@ -338,7 +337,7 @@ static void vbg_cpu_idle(void *data, unsigned int state, unsigned int cpu)
 
 	/* Whoever slept begins a new stay, as the host sees it. */
 	if (state == PWR_EVENT_EXIT && c->idle && c->back_since)
-		WRITE_ONCE(c->back_since, local_clock());
+		WRITE_ONCE(c->back_since, vbg_clock());
 	WRITE_ONCE(c->idle, state != PWR_EVENT_EXIT && state);
 }
 

@@ -27,7 +27,6 @@
 #include <linux/irq.h>
 #include <linux/irqdesc.h>
 #include <linux/jiffies.h>
-#include <linux/sched/clock.h>
 
 #include "vbg.h"
 #include "vbg_trace.h"
@@ -45,7 +44,7 @@
 #define VBG_BUSY_NS		(500 * NSEC_PER_USEC)
 
 static u64 vbg_cost_ns = VBG_COST_PRIOR_NS;
-static u64 vbg_cost_measured;		/* local_clock() of the last measurement */
+static u64 vbg_cost_measured;		/* vbg_clock() of the last measurement */
 static atomic64_t vbg_cost_nr, vbg_cost_sum, vbg_cost_max;
 
 u64 vbg_move_cost(void)
@@ -60,7 +59,7 @@ u64 vbg_move_cost(void)
  */
 void vbg_move_age_cost(void)
 {
-	u64 now = local_clock();
+	u64 now = vbg_clock();
 
 	/* Signed: one may be measured meanwhile. */
 	if ((s64)(now - READ_ONCE(vbg_cost_measured)) < (s64)VBG_COST_AGE_NS)
@@ -76,7 +75,7 @@ static void vbg_cost_account(u64 ns)
 
 	/* Racing CPUs lose a sample at worst. */
 	WRITE_ONCE(vbg_cost_ns, (READ_ONCE(vbg_cost_ns) + ns) / 2);
-	WRITE_ONCE(vbg_cost_measured, local_clock());
+	WRITE_ONCE(vbg_cost_measured, vbg_clock());
 	atomic64_inc(&vbg_cost_nr);
 	atomic64_add(ns, &vbg_cost_sum);
 	while ((s64)ns > max && !atomic64_try_cmpxchg(&vbg_cost_max, &max, ns))
@@ -205,7 +204,7 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 		i->count[VBG_C_CONTENDED]++;
 		return -EAGAIN;
 	}
-	start = local_clock();
+	start = vbg_clock();
 	err = vbg_move_check(i, desc);
 	if (!err) {
 		vbg_critical_begin(c, cpu, VB_CRITICAL_MOVE);
@@ -213,7 +212,7 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 		if (!err)
 			vbg_retrigger(i, desc);
 	}
-	*cost_ns = local_clock() - start;
+	*cost_ns = vbg_clock() - start;
 	raw_spin_unlock(&desc->lock);
 	/* Others would wait for the lock of one that gives its CPU back. */
 	vbg_critical_end(c, cpu, VB_CRITICAL_MOVE);
@@ -233,7 +232,7 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 		i->busy_cpu = i->before_cpu;
 		if (i->busy_cpu >= 0)
 			i->busy_episode = vbg_cpu_episode(i->busy_cpu);
-		i->busy_until = local_clock() + VBG_BUSY_NS;
+		i->busy_until = vbg_clock() + VBG_BUSY_NS;
 		break;
 	case -EAGAIN:
 	case -ESTALE:

@@ -455,10 +455,12 @@ static int vbg_pm(struct notifier_block *nb, unsigned long event, void *d)
 	switch (event) {
 	case PM_HIBERNATION_PREPARE:
 	case PM_RESTORE_PREPARE:
+		vbg_clock_sleeps();
 		vbg_page_leave();
 		break;
 	case PM_POST_HIBERNATION:
 	case PM_POST_RESTORE:
+		vbg_clock_wakes();
 		/* The work item drops the old area first. */
 		WRITE_ONCE(vbg_leaving, false);
 		vbg_maintain_start();

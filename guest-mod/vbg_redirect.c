@@ -30,7 +30,6 @@
 #include <linux/irqdesc.h>
 #include <linux/jiffies.h>
 #include <linux/msi.h>
-#include <linux/sched/clock.h>
 #include <asm/irq_vectors.h>
 #include <asm/msi.h>
 
@@ -446,7 +445,7 @@ static bool vbg_may_take(struct vbg_area *a, const struct vbg_cpu *c, int slot,
  * vbg_redirect_look() - serve what the host has set pending
  * @c: what we know of this CPU
  * @cpu: this CPU
- * @now: local_clock()
+ * @now: vbg_clock()
  * Context: hard interrupt.
  */
 void vbg_redirect_look(struct vbg_cpu *c, int cpu, u64 now)

@@ -17,7 +17,6 @@
 #include <linux/interrupt.h>
 #include <linux/irq.h>
 #include <linux/irqdesc.h>
-#include <linux/sched/clock.h>
 #include <linux/virtio.h>
 #include <linux/virtio_config.h>
 #include <linux/virtio_ring.h>
@@ -150,12 +149,12 @@ int vbg_serve(struct vbg_irq *i, enum vbg_serve_kind kind)
 	if (err)
 		goto out_unlock;
 	vbg_note_signal(i);
-	start = local_clock();
+	start = vbg_clock();
 	stolen = vbg_stolen_ns(cpu);
 	vbg_critical_begin(c, cpu, VB_CRITICAL_IRQ);
 	vb_irq_count(desc);
 	ret = vbg_serve_locked(i, desc);
-	ns = vbg_busy_ns(start, local_clock(), stolen, vbg_stolen_ns(cpu));
+	ns = vbg_busy_ns(start, vbg_clock(), stolen, vbg_stolen_ns(cpu));
 	i->served[kind]++;
 	if (ret == IRQ_NONE)
 		i->served_idle++;

@@ -29,7 +29,7 @@ static void vbg_stuck_look_all(struct vbg_area *a, u64 now)
  * vbg_stuck_look() - are there pending bits that nobody takes?
  * @a: the area
  * @cpu: this CPU
- * @now: local_clock()
+ * @now: vbg_clock()
  *
  * After the look that takes them, and only when stuck_next has come.
  * Context: hard interrupt.

@@ -17,7 +17,6 @@
  */
 #include <linux/preempt.h>
 #include <linux/sched.h>
-#include <linux/sched/clock.h>
 #include <linux/string.h>
 
 #include "vbg.h"
@@ -52,23 +51,28 @@ static bool vbg_task_counts(const struct task_struct *p)
 }
 
 /*
- * sched_wakeup: a task can run. Under its run queue's lock, interrupts off;
- * the CPU is the one that wakes, or the task's.
+ * sched_wakeup: a task can run. Preemption disabled; mostly under its run
+ * queue's lock with interrupts off, but not where a task that has not gone to
+ * sleep yet is woken up on its own CPU (try_to_wake_up()). The CPU is the one
+ * that wakes, or the task's.
  */
 void vbg_task_wakeup(void *data, struct task_struct *p)
 {
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 	int cpu = smp_processor_id();
+	unsigned long flags;
 
 	/* By what an interrupt of ours has led to. */
 	if (!(c->critical & VB_CRITICAL_IRQ) || c->task || !in_interrupt() ||
 	    task_cpu(p) != cpu || !vbg_task_counts(p))
 		return;
+	local_irq_save(flags);
 	c->task = p;
-	c->task_since = local_clock();
+	c->task_since = vbg_clock();
 	c->task_stolen = vbg_stolen_ns(cpu);
 	c->task_woken = true;
 	vbg_critical_begin(c, cpu, VB_CRITICAL_TASK);
+	local_irq_restore(flags);
 }
 
 /* sched_switch. Under the run queue's lock, interrupts off. */
@@ -82,7 +86,7 @@ void vbg_task_switch(void *data, bool preempt, struct task_struct *prev,
 	if (likely(!c->task) || prev != c->task || !prev_state)
 		return;
 	cpu = smp_processor_id();
-	vbg_task_end(c, vbg_task_ran(c, cpu, local_clock()));
+	vbg_task_end(c, vbg_task_ran(c, cpu, vbg_clock()));
 	vbg_critical_end_later(c, cpu, VB_CRITICAL_TASK);
 }
 

@@ -53,6 +53,9 @@ counters_agree "suspended and woken up"
 
 # ---- hibernation ----
 guest 0 'echo of the image > /tmp/marker; mkswap /dev/vda && swapon /dev/vda; echo shutdown > /sys/power/disk' </dev/null >/dev/null
+# KVM's clock will begin anew, and come to this much later than a test waits.
+up() { [ "$(g 0 'cut -d . -f 1 /proc/uptime')" -ge $((100 * ${SLOW:-1})) ]; }
+check "the guest has been up for a while" await 120 up
 before=$(registrations)
 guest 0 'sleep 1; echo disk > /sys/power/state' </dev/null >/dev/null 2>&1 &
 check "the guest hibernates" await 120 stopped
@@ -68,6 +71,9 @@ guest 0 "sleep 1; echo $device > /sys/power/resume" </dev/null >/dev/null 2>&1 &
 restored() { timeout $((10 * ${SLOW:-1})) guest 0 '[ "$(cat /tmp/marker 2>/dev/null)" = "of the image" ]' </dev/null; }
 check "the image is restored" await 120 restored
 equal "the restoring kernel has said good-bye" "$(vm unregistered)" 1
+looks=$(g 0 gstat looks)
+looks_on() { [ "$(g 0 gstat looks)" -gt "$looks" ]; }
+check "its interrupts are looked at again" await 20 looks_on
 check "the image's kernel registers again" await 60 back
 in_use "hibernated"
 # Since its module was loaded; this host has seen only the last of it.
