@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
+import subprocess
+import tempfile
 import unittest
+from pathlib import Path
 
 import checkpath  # noqa: F401
 from vbcheck import abi
@@ -73,6 +76,83 @@ class Verdict(unittest.TestCase):
             [(name, why)] = abi.verdict(RECORD, now)
             self.assertEqual(name, "VB_ABI_VERSION")
             self.assertNotIn("misunderstand", why)
+
+
+class History(unittest.TestCase):
+    """A record that was written by hand, together with the header."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.repo = Path(folder.name)
+        (self.repo / "abi").mkdir()
+
+    def git(self, *words):
+        subprocess.run(["git", "-C", self.repo, "-c", "user.name=x", "-c",
+                        "user.email=x@example.org", *words], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def record(self, text, version=2):
+        (self.repo / f"abi/{version}.txt").write_text(text)
+
+    def commit(self):
+        self.git("add", "-A")
+        self.git("commit", "-m", "x")
+
+    def begin(self):
+        self.git("init")
+        self.record(RECORD)
+        self.commit()
+
+    def rewritten(self):
+        return [(f.path, f.line, f.text.split(" in ")[0])
+                for f in abi.rewritten(self.repo, "abi")]
+
+    def test_an_entry_that_was_committed_does_not_change(self):
+        self.begin()
+        self.assertEqual(self.rewritten(), [])
+        self.record(changed("VB_LAST = 0x7", "VB_LAST = 0x8"))
+        found = [("abi/2.txt", 3, "VB_LAST is 0x8, was 0x7")]
+        self.assertEqual(self.rewritten(), found)
+        self.commit()
+        self.assertEqual(self.rewritten(), found)
+        self.record(RECORD, version=3)
+        self.commit()
+        self.assertEqual(self.rewritten(), found)
+
+    def test_what_was_added_later_holds_as_well(self):
+        self.begin()
+        added = changed("reserved0", "flags")
+        self.record(added)
+        self.commit()
+        self.assertEqual(self.rewritten(), [])
+        self.record(RECORD)
+        self.assertEqual(self.rewritten(), [
+            ("abi/2.txt", 1, "flags is gone, was __u32, 4 bytes at 0x4")])
+
+    def test_a_record_stays(self):
+        self.begin()
+        self.record(RECORD, version=3)
+        self.commit()
+        (self.repo / "abi/2.txt").unlink()
+        self.commit()
+        self.assertEqual(self.rewritten(), [
+            ("abi/2.txt", 0, "is gone, and was")])
+
+    def test_on_a_branch_that_was_merged(self):
+        self.begin()
+        self.git("checkout", "-b", "other")
+        self.record(changed("reserved0", "flags"))
+        self.commit()
+        self.git("checkout", "-")
+        self.git("merge", "--no-ff", "-s", "ours", "other")
+        self.assertEqual([name for _, _, name in self.rewritten()],
+                         ["flags is gone, was __u32, 4 bytes at 0x4"])
+
+    def test_no_clone(self):
+        self.record(RECORD)
+        self.assertEqual(abi.committed(self.repo, "abi"), [])
+        self.assertEqual(self.rewritten(), [])
 
 
 class Program(unittest.TestCase):

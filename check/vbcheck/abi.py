@@ -3,12 +3,14 @@
 
 check/abi/N.txt records version N as the compiler sees it: every constant,
 structure and field. With the same version constants and fields may only be
-added, fields where something was reserved; and then the record follows.
+added, fields where something was reserved; and then the record follows. What
+was ever committed of a version holds for the record as well as for the header.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -170,18 +172,66 @@ def _record_path(repo: Path, folder: str, text: str) -> Path:
     return repo / folder / f"{parse(text).version}.txt"
 
 
+def _git(repo: Path, *words: str) -> str:
+    """Nothing where this is no clone, or there is no git."""
+    try:
+        # A checkout may be somebody else's.
+        return subprocess.run(["git", "-c", "safe.directory=*", "-C", repo,
+                               *words], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL).stdout
+    except FileNotFoundError:
+        return ""
+
+
+def committed(repo: Path, folder: str) -> list[tuple[str, str, str]]:
+    """Path, text and a commit of each record, as it ever was in what leads to
+    here."""
+    blobs = {}
+    for commit in _git(repo, "rev-list", "--full-history", "HEAD", "--",
+                       folder).split():
+        for line in _git(repo, "ls-tree", commit, f"{folder}/").splitlines():
+            about, path = line.split("\t")
+            blobs[path, about.split()[2]] = commit
+    return [(path, _git(repo, "cat-file", "blob", blob), commit)
+            for (path, blob), commit in blobs.items()]
+
+
+def rewritten(repo: Path, folder: str) -> list[Finding]:
+    """Records that do not hold what was committed under their number."""
+    found = set()
+    for path, text, commit in committed(repo, folder):
+        file = repo / path
+        if not file.exists():
+            found.add(Finding(path, 0, f"is gone, and was in {commit[:12]}"))
+            continue
+        now = file.read_text()
+        for name, why in broken(parse(text), parse(now)):
+            found.add(Finding(path, _line_of(name, now.splitlines()),
+                              f"{name} {why} in {commit[:12]}: this version "
+                              f"is out. Undo it, or raise {VERSION}"))
+    return sorted(found)
+
+
+def _line_of(name: str, lines: list[str]) -> int:
+    word = re.compile(rf"\b{re.escape(name.split('(')[0])}\b")
+    return next((n for n, text in enumerate(lines, 1) if word.search(text)), 1)
+
+
 def check(tree: Tree, tools: Tools) -> list[Finding]:
-    found = []
+    records = HEADERS[0][1]
+    found = rewritten(tree.repo, records)
+    if not committed(tree.repo, records) or _git(
+            tree.repo, "rev-parse", "--is-shallow-repository").strip() == "true":
+        print("# abi: no clone, or without its history: what else was committed "
+              "of the records was not looked at", flush=True)
     for header, folder in HEADERS:
         new = describe(tools, header)
         path = _record_path(tree.repo, folder, new)
         old = path.read_text() if path.exists() else None
         lines = (tree.repo / header).read_text().splitlines()
         for name, why in verdict(old, new):
-            word = re.compile(rf"\b{re.escape(name.split('(')[0])}\b")
-            line = next((n for n, text in enumerate(lines, 1)
-                         if word.search(text)), 1)
-            found.append(Finding(header, line, f"{name} {why}"))
+            found.append(Finding(header, _line_of(name, lines),
+                                 f"{name} {why}"))
     return found
 
 
