@@ -6,8 +6,9 @@ import unittest
 from chroots import MAKE_COPY, MODULES, VERSION, StoryTest
 
 # Names of kernels decide about the range.
-TOO_OLD = "6.0.0-1-amd64"
-TOO_NEW = "9.9.0-1-amd64"
+OUTSIDE = {"old": "6.0.0-1-amd64", "new": "8.0.0-1-amd64"}
+# Within it, and the modules do not compile for it.
+STRANGE = "7.99.0-1-amd64"
 NO_KVM = "6.99.0-no-kvm"
 REAL_TIME = "6.98.0-rt"
 
@@ -19,7 +20,7 @@ for m in $MODULES; do
 	modinfo -F vermagic $m.ko* && modinfo -F version $m.ko* || exit
 done"""
 # A kernel by name only: its headers are another one's.
-MAKE_OLD = """mkdir "/lib/modules/$K" &&
+MAKE_NAME = """mkdir "/lib/modules/$K" &&
 ln -s "$(readlink -f "/lib/modules/$LIKE/build")" "/lib/modules/$K/build"
 """
 MAKE_NO_KVM = MAKE_COPY + """
@@ -33,8 +34,7 @@ echo CONFIG_PREEMPT_RT=y | tee -a .config >> include/config/auto.conf
 BUILD = """cp -r /mnt/repo /tmp/checkout &&
 make -s -C /tmp/checkout KDIR="/lib/modules/$K/build"
 """
-# One for which the modules do not compile.
-MAKE_NEW = MAKE_COPY + """
+MAKE_STRANGE = MAKE_COPY + """
 echo "#error as no kernel before" >> include/generated/utsrelease.h
 """
 # What kernel packages run when they come and go.
@@ -50,14 +50,17 @@ class Dkms(StoryTest):
         story.files("before")
         story.step("version", "dkms --version")
 
-        story.step("old-kernel", MAKE_OLD, K=TOO_OLD, LIKE=first)
-        story.step("old-install", f"{MAKE} dkms-install KERNEL=$K", K=TOO_OLD)
-        story.step("old-hook", NEW_HEADERS, K=TOO_OLD)
-        story.step("old-nothing", NOTHING, K=TOO_OLD)
+        for which, name in OUTSIDE.items():
+            story.step(f"{which}-kernel", MAKE_NAME, K=name, LIKE=first)
+            story.step(f"{which}-install", f"{MAKE} dkms-install KERNEL=$K",
+                       K=name)
+            story.step(f"{which}-hook", NEW_HEADERS, K=name)
+            story.step(f"{which}-nothing", NOTHING, K=name)
 
-        story.step("new-kernel", MAKE_NEW, K=TOO_NEW, LIKE=first)
-        story.step("new-install", f"{MAKE} dkms-install KERNEL=$K", K=TOO_NEW)
-        story.step("new-log", 'grep "no kernel before" '
+        story.step("strange-kernel", MAKE_STRANGE, K=STRANGE, LIKE=first)
+        story.step("strange-install", f"{MAKE} dkms-install KERNEL=$K",
+                   K=STRANGE)
+        story.step("strange-log", 'grep "no kernel before" '
                    f"/var/lib/dkms/vbalance/{VERSION}/build/make.log")
 
         story.step("install", f"{MAKE} dkms-install KERNEL=$K", K=first)
@@ -67,8 +70,9 @@ class Dkms(StoryTest):
         story.step("modprobe", 'modprobe -S "$K" -n -v -a vbalance_host '
                    "vbalance_guest", K=first)
         story.step("again", f"{MAKE} dkms-install KERNEL=$K", K=first)
-        story.step("old-hook-later", NEW_HEADERS, K=TOO_OLD)
-        story.step("old-nothing-later", NOTHING, K=TOO_OLD)
+        for which, name in OUTSIDE.items():
+            story.step(f"{which}-hook-later", NEW_HEADERS, K=name)
+            story.step(f"{which}-nothing-later", NOTHING, K=name)
 
         story.step("rt-kernel", MAKE_REAL_TIME, K=REAL_TIME, LIKE=first)
         story.step("rt-hook", NEW_HEADERS, K=REAL_TIME)
@@ -89,9 +93,9 @@ class Dkms(StoryTest):
         story.step("no-kvm-installed", INSTALLED, K=NO_KVM)
         story.step("no-kvm-info", INFO, K=NO_KVM, MODULES=MODULES[0])
 
-        story.step("new-hook", NEW_HEADERS, K=TOO_NEW)
-        story.step("new-nothing", NOTHING, K=TOO_NEW)
-        story.step("new-others", INSTALLED, K=first)
+        story.step("strange-hook", NEW_HEADERS, K=STRANGE)
+        story.step("strange-nothing", NOTHING, K=STRANGE)
+        story.step("strange-others", INSTALLED, K=first)
 
         story.step("kernel-goes", KERNEL_GOES, K=second)
         story.step("kernel-gone", NOTHING, K=second)
@@ -106,11 +110,13 @@ class Dkms(StoryTest):
         story.step("no-headers", "dkms status")
         story.step("remove", f"{MAKE} dkms-uninstall")
         story.step("removed-status", "dkms status")
-        story.step("new-hook-later", NEW_HEADERS, K=TOO_NEW)
+        story.step("strange-hook-later", NEW_HEADERS, K=STRANGE)
         story.step("as-before", 'mv /tmp/build "/lib/modules/$A" && '
-                   'rm -r "/lib/modules/$OLD"; for k in $NEW; do '
-                   'rm -r "/lib/modules/$k" "/usr/src/$k" || exit; done',
-                   A=first, OLD=TOO_OLD, NEW=f"{NO_KVM} {TOO_NEW} {REAL_TIME}")
+                   'for k in $NAMES $COPIES; do '
+                   'rm -r "/lib/modules/$k" || exit; done; for k in $COPIES; '
+                   'do rm -r "/usr/src/$k" || exit; done',
+                   A=first, NAMES=" ".join(OUTSIDE.values()),
+                   COPIES=f"{NO_KVM} {STRANGE} {REAL_TIME}")
         story.files("after")
 
     def assert_info(self, step, kernel, modules):
@@ -139,18 +145,20 @@ class Dkms(StoryTest):
         self.assert_info("upgraded-info", self.other, 2)
 
     def test_kernel_outside_the_range(self):
-        self.output("old-kernel")
-        step = self.steps["old-install"]
-        self.assertEqual(step.status, 2)
-        self.assertRegex(step.output, r"BUILD_EXCLUSIVE(?s:.*)"
-                         r"No module is installed(?s:.*)Error 77")
+        for which in OUTSIDE:
+            with self.subTest(which):
+                self.output(f"{which}-kernel")
+                step = self.steps[f"{which}-install"]
+                self.assertEqual(step.status, 2)
+                self.assertRegex(step.output, r"BUILD_EXCLUSIVE(?s:.*)"
+                                 r"No module is installed(?s:.*)Error 77")
 
     def test_install_that_failed_is_tried_again(self):
         # Each after one that has failed.
-        self.assertEqual(self.steps["new-install"].status, 2)
-        self.assertRegex(self.steps["new-install"].output,
+        self.assertEqual(self.steps["strange-install"].status, 2)
+        self.assertRegex(self.steps["strange-install"].output,
                          f"No module is installed.*/{VERSION}/build/make.log")
-        self.output("new-log")
+        self.output("strange-log")
         self.output("install")
 
     def test_real_time_kernel(self):
@@ -167,19 +175,19 @@ class Dkms(StoryTest):
                       self.steps["rt-make"].output)
 
     def test_kernel_package_outside_the_range(self):
-        for step in ("old-hook", "old-nothing", "old-hook-later",
-                     "old-nothing-later"):
-            with self.subTest(step):
-                self.output(step)
+        for which in OUTSIDE:
+            for step in ("hook", "nothing", "hook-later", "nothing-later"):
+                with self.subTest(which, step=step):
+                    self.output(f"{which}-{step}")
 
-    def test_kernel_that_is_too_new(self):
-        self.output("new-kernel")
+    def test_kernel_that_it_does_not_compile_for(self):
+        self.output("strange-kernel")
         # Said, and not hidden: Documentation/install.md.
-        self.assertNotEqual(self.steps["new-hook"].status, 0)
-        self.assertIn("make.log", self.steps["new-hook"].output)
-        self.output("new-nothing")
-        self.assert_installed("new-others", MODULES)
-        self.output("new-hook-later")
+        self.assertNotEqual(self.steps["strange-hook"].status, 0)
+        self.assertIn("make.log", self.steps["strange-hook"].output)
+        self.output("strange-nothing")
+        self.assert_installed("strange-others", MODULES)
+        self.output("strange-hook-later")
 
     def test_kernel_without_kvm(self):
         self.output("no-kvm-kernel")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which modules dkms.conf names, by the configuration of a made-up kernel."""
+"""Which kernels dkms.conf takes, and which modules it names, by the name and the
+configuration of a made-up one."""
+import re
 import subprocess
 import tempfile
 import unittest
@@ -12,17 +14,31 @@ GUEST = ["vbalance_guest"]
 BOTH = ["vbalance_guest", "vbalance_host"]
 
 
+def dkms_conf(folder, command):
+    """What the command says with the variables of dkms.conf."""
+    return subprocess.run(
+        ["bash", "-c", 'kernel_source_dir=$1 dkms_tree=$1; . "$2"; '
+         + command, "bash", folder, paths.REPO / "dkms.conf"],
+        text=True, stdout=subprocess.PIPE, check=True).stdout
+
+
 def named(config):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "include/config/auto.conf"
         path.parent.mkdir(parents=True)
         path.write_text("".join(f"CONFIG_{line}\n" for line in config))
-        done = subprocess.run(
-            ["bash", "-c", 'kernel_source_dir=$1 dkms_tree=$1; . "$2"; '
-             'echo "${BUILT_MODULE_NAME[@]}"', "bash", folder,
-             paths.REPO / "dkms.conf"],
-            text=True, stdout=subprocess.PIPE, check=True)
-    return done.stdout.split()
+        return dkms_conf(folder, 'echo "${BUILT_MODULE_NAME[@]}"').split()
+
+
+class Range(unittest.TestCase):
+    def test_kernels(self):
+        taken = dkms_conf("/nowhere", 'echo "$BUILD_EXCLUSIVE_KERNEL"')
+        for inside, names in ((True, "6.1.0-50 6.9 6.12.1 6.19 7.0 7.10-rc1"),
+                              (False, "5.19 6.0.19 8.0 8.1 10.7 16.1 61.2 "
+                               "70.1 77")):
+            for name in names.split():
+                self.assertEqual(bool(re.match(taken.strip(), name)), inside,
+                                 name)
 
 
 class Modules(unittest.TestCase):
