@@ -9,6 +9,7 @@ from unittest import mock
 
 import labpath  # noqa: F401
 from vblab import cli, doctor
+from vblab.util import LabError
 
 GB = 2**30
 
@@ -16,7 +17,7 @@ GB = 2**30
 class Machines(unittest.TestCase):
     """On machines that are made up; nothing is ever set up."""
 
-    def doctor(self, cpus=2, memory=8 * GB, machine="x86_64", user=0):
+    def doctor(self, *words, cpus=2, memory=8 * GB, machine="x86_64", user=0):
         pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": memory // 4096}
         out = io.StringIO()
         setup = ("_mmdebstrap", "_images", "_products")
@@ -36,7 +37,7 @@ class Machines(unittest.TestCase):
             steps = [enter(mock.patch.object(doctor, name, mock.Mock(
                 return_value=name))) for name in setup]
             enter(contextlib.redirect_stdout(out))
-            status = doctor.run(cli.parser().parse_args(["doctor"]))
+            status = doctor.run(cli.parser().parse_args(["doctor", *words]))
         return status, out.getvalue(), [s.called for s in steps]
 
     def test_good_machine(self):
@@ -57,6 +58,28 @@ class Machines(unittest.TestCase):
                 self.assertEqual((status, called), (2, [False] * 3))
                 self.assertIn(line, text)
                 self.assertEqual(text.count("MISSING"), 1)
+
+
+    def test_update(self):
+        def update(name):
+            if name == "bookworm":
+                raise LabError("no mirror")
+            return name == "trixie"
+
+        there = {"trixie", "bookworm", "debug"}
+        with mock.patch.object(doctor.root, "update", update), \
+                mock.patch.object(doctor.root, "package_root", lambda name:
+                                  mock.Mock(exists=lambda: name in there)):
+            self.assertNotIn("package root", self.doctor()[1])
+            status, text, called = self.doctor("--update")
+        # What is there is set up all the same.
+        self.assertEqual((status, called), (2, [True] * 3))
+        self.assertEqual([line for line in text.splitlines()
+                          if "package root" in line], [
+            "ok      package root trixie: newer packages",
+            "OLD     package root bookworm: not made anew, the old one stays: "
+            "no mirror",
+            "ok      package root debug: has the newest packages"])
 
 
 if __name__ == "__main__":

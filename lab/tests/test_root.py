@@ -6,9 +6,10 @@ from pathlib import Path
 from unittest import mock
 
 import labpath  # noqa: F401
-from vblab import images
+from vblab import images, root
 from vblab.kernels import Kernel
 from vblab.root import PackageRoot
+from vblab.util import LabError
 
 RELEASE = "6.12.0-test"
 
@@ -54,6 +55,59 @@ class Content(unittest.TestCase):
         made = first.stat().st_ino
         self.install("1.0")
         self.assertEqual(self.part().stat().st_ino, made)
+
+
+class Update(unittest.TestCase):
+    """With a made-up mmdebstrap: what it makes is a list of packages."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.cache = Path(folder.name)
+        for patch in (
+                mock.patch.dict(os.environ, VBALANCE_CACHE=folder.name),
+                mock.patch.object(root, "require_root_user"),
+                mock.patch.object(root, "install_host_packages"),
+                mock.patch.object(root, "say"),
+                mock.patch.object(root.apt, "machine_options", lambda: []),
+                mock.patch.object(root.apt, "mirror_lines", lambda suites: []),
+                mock.patch.object(root, "run_logged", self.mmdebstrap)):
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.mirror = "kernel 1"
+        self.made = root.ensure("bookworm")
+        # As a kernel that the lab has built in there.
+        (self.made.path / "extra").touch()
+
+    def mmdebstrap(self, argv, log, env):
+        status = Path(argv[-1]) / "var/lib/dpkg/status"
+        status.parent.mkdir(parents=True)
+        status.write_text(self.mirror)
+        return int(self.mirror == "half a kernel")
+
+    def there(self):
+        self.assertEqual([p for p in self.cache.glob("root-*")],
+                         [self.made.path])
+        self.assertEqual(list((self.cache / "tmp").iterdir()), [])
+        return ((self.made.path / "var/lib/dpkg/status").read_text(),
+                (self.made.path / "extra").exists())
+
+    def test_newer_packages(self):
+        self.mirror = "kernel 2"
+        self.assertEqual(root.ensure("bookworm"), self.made)
+        self.assertEqual(self.there(), ("kernel 1", True))
+        self.assertTrue(root.update("bookworm"))
+        self.assertEqual(self.there(), ("kernel 2", False))
+
+    def test_the_same_packages(self):
+        self.assertFalse(root.update("bookworm"))
+        self.assertEqual(self.there(), ("kernel 1", True))
+
+    def test_the_old_one_stays_when_it_fails(self):
+        self.mirror = "half a kernel"
+        with self.assertRaises(LabError):
+            root.update("bookworm")
+        self.assertEqual(self.there(), ("kernel 1", True))
 
 
 if __name__ == "__main__":

@@ -84,6 +84,9 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--all", action="store_true",
                    help="set up all kernels of the distribution, not only "
                    "the default")
+    c.add_argument("--update", action="store_true",
+                   help="make the package roots that are there anew, with what "
+                   "the mirror has by now; nothing else may use them meanwhile")
     c.set_defaults(func=_doctor)
 
     c = sub.add_parser("run", help="boot, run scripts, judge the logs")

@@ -74,6 +74,16 @@ def _kernel(name: str) -> Callable[[], str]:
     return check
 
 
+def _update(name: str) -> Callable[[], str]:
+    def check() -> str:
+        try:
+            return "newer packages" if root.update(name) else \
+                "has the newest packages"
+        except LabError as e:
+            raise LabError(f"not made anew, the old one stays: {e}")
+    return check
+
+
 def _images() -> str:
     kernel = kernels.get(kernels.default())
     tools = root.ensure(kernels.data()["tools_root"])
@@ -89,16 +99,15 @@ def _products() -> str:
     return ", ".join(sorted(made))
 
 
-def _check(items: list[tuple[str, Callable[[], str]]]) -> bool:
+def _check(items: list[tuple[str, Callable[[], str]]],
+           bad: str = "MISSING") -> bool:
     good = True
     for name, check in items:
         try:
             print(f"ok      {name}: {check()}", flush=True)
         except LabError as e:
-            print(f"MISSING {name}: {e}", flush=True)
+            print(f"{bad:7} {name}: {e}", flush=True)
             good = False
-            if name == "mmdebstrap":
-                break       # nothing after it can work
     return good
 
 
@@ -107,9 +116,12 @@ def run(o: argparse.Namespace) -> int:
     machine = [("architecture", _architecture), ("processors", _processors),
                ("memory", _memory), ("user", _user), ("cache", _cache),
                ("mirror", _mirror)]
-    setup = [("mmdebstrap", _mmdebstrap)]
-    setup += [(f"kernel {n}", _kernel(n)) for n in names]
+    old = [(f"package root {n}", _update(n)) for n in kernels.data()["roots"]
+           if o.update and root.package_root(n).exists()]
+    setup = [(f"kernel {n}", _kernel(n)) for n in names]
     setup += [("images", _images), ("products", _products)]
-    # Nothing is downloaded to a machine that cannot use it.
-    good = _check(machine) and _check(setup)
+    # Nothing is downloaded to a machine that cannot use it, nor by anything
+    # else than mmdebstrap.
+    good = _check(machine) and _check([("mmdebstrap", _mmdebstrap)]) and all(
+        [_check(old, bad="OLD"), _check(setup)])
     return session.EXIT_OK if good else session.EXIT_SETUP

@@ -19,6 +19,8 @@ from .util import (Hasher, LabError, die_with_parent, locked, remove_tree,
 FORMAT = "1"
 REPO_IN_ROOT = "mnt/repo"
 WORK_IN_ROOT = "mnt/work"
+# Its packages, and their versions.
+STATUS = "var/lib/dpkg/status"
 # The root below a layer in memory, mounted where the root itself needs nothing.
 SCRATCH = [
     'mount -t tmpfs -o mode=755 tmpfs "$ROOT/mnt"',
@@ -70,8 +72,7 @@ class PackageRoot:
     @functools.cached_property
     def content(self) -> str:
         """What is in it: a root that is made again may get newer packages."""
-        return Hasher(self.ident).file(
-            self.path / "var/lib/dpkg/status").short()
+        return Hasher(self.ident).file(self.path / STATUS).short()
 
     def exists(self) -> bool:
         return self.path.is_dir()
@@ -151,8 +152,6 @@ def ensure(name: str) -> PackageRoot:
     with locked(paths.lock(f"root-{name}")):
         if root.exists():
             return root
-        require_root_user(f"making the {name} package root")
-        install_host_packages()
         _make(root)
         for old in paths.cache().glob(f"root-{name}-*"):
             # Only this root's own older versions: "trixie" is not the
@@ -163,7 +162,20 @@ def ensure(name: str) -> PackageRoot:
     return root
 
 
-def _make(root: PackageRoot) -> None:
+def update(name: str) -> bool:
+    """Makes a root that is there anew, from what the mirror has now. Where that
+    fails (LabError) or gives the same packages, the old one stays, with the
+    kernels that the lab has built in it. Nothing may run in it meanwhile.
+
+    Returns whether it was replaced.
+    """
+    with locked(paths.lock(f"root-{name}")):
+        return _make(package_root(name))
+
+
+def _make(root: PackageRoot) -> bool:
+    require_root_user(f"making the {root.name} package root")
+    install_host_packages()
     spec = kernels.data()["roots"][root.name]
     say(f"making the {root.name} package root (once, about a minute)")
     with temp_dir(paths.tmp(), f"root-{root.name}-") as work:
@@ -186,4 +198,10 @@ def _make(root: PackageRoot) -> None:
         if run_logged(argv, log, env) != 0:
             raise LabError(f"mmdebstrap failed for {root.name}:\n"
                            + tail(log, 30))
+        if root.exists():
+            if (target / STATUS).read_bytes() == \
+                    (root.path / STATUS).read_bytes():
+                return False
+            root.path.rename(work / "old")
         target.rename(root.path)
+    return True
