@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
+import os
 import re
+import tempfile
 import unittest
 from unittest import mock
 
 import labpath  # noqa: F401
-from vblab import cli, kernels, matrix, suite
+from vblab import cli, kernels, matrix, root, suite
 from vblab.ktap import FAILED, PASSED, SKIPPED, Result
 from vblab.matrix import Pair
 from vblab.suite import Boot, Test
@@ -98,6 +100,7 @@ class Pairs(unittest.TestCase):
 
 class Table(unittest.TestCase):
     PAIRS = [Pair("old", "new", ("b",)), Pair("new", "new", ("b", "c"))]
+    RELEASES = {"old": "6.1.0-50", "new": "7.3.4"}
     RESULTS = [
         Result("old/new b: l1/a.sh: one", PASSED),
         Result("old/new b: l1/a.sh: two", FAILED),
@@ -118,17 +121,32 @@ class Table(unittest.TestCase):
                           "c: l1/c.sh": "skip", "c: l1/d.sh": "ok"})
 
     def test_table(self):
-        lines = matrix.table(self.PAIRS, self.RESULTS).splitlines()
+        lines = matrix.table(self.PAIRS, self.RESULTS,
+                             self.RELEASES).splitlines()
         self.assertEqual([l.split() for l in lines if l], [
-            ["1", "old/new"], ["2", "new/new"],
+            ["1", "old/new", "6.1.0-50", "/", "7.3.4"],
+            ["2", "new/new", "7.3.4", "/", "7.3.4"],
             ["host/guest", "1", "2"],
             ["b:", "boot", "and", "kernel", "logs", "ok", "FAIL"],
             ["b:", "l1/a.sh", "FAIL", "part"],
             ["c:", "l1/c.sh", "-", "skip"],
             ["c:", "l1/d.sh", "-", "ok"]])
 
+    def test_releases_are_looked_up_and_nothing_is_made(self):
+        with tempfile.TemporaryDirectory() as cache, \
+                mock.patch.dict(os.environ, VBALANCE_CACHE=cache):
+            self.assertEqual({kernels.release_there(name)
+                              for name in kernels.names()}, {"?"})
+            there = root.package_root("bookworm").path
+            for name in ("6.1.0-9-x", "6.1.0-10-x"):
+                (there / "usr/lib/modules" / name).mkdir(parents=True)
+                (there / "usr/lib/modules" / name / "build").symlink_to("x")
+                (there / "boot").mkdir(exist_ok=True)
+                (there / "boot" / f"vmlinuz-{name}").touch()
+            self.assertEqual(kernels.release_there("6.1"), "6.1.0-10-x")
+
     def test_no_results(self):
-        self.assertIn("old/new", matrix.table(self.PAIRS, []))
+        self.assertIn("old/new", matrix.table(self.PAIRS, [], self.RELEASES))
 
 
 if __name__ == "__main__":

@@ -83,7 +83,9 @@ def suffix(name: str, spec: dict) -> str:
     return f"-{name}-{key.short()[:8]}"
 
 
-def _find(root: PackageRoot, ending: str) -> str | None:
+def find(root: PackageRoot, name: str, spec: dict) -> str | None:
+    """The release of that kernel, if it has been built."""
+    ending = suffix(name, spec)
     for image in (root.path / "boot").glob(f"vmlinuz-*{ending}"):
         return image.name.removeprefix("vmlinuz-")
     return None
@@ -91,12 +93,11 @@ def _find(root: PackageRoot, ending: str) -> str | None:
 
 def ensure(root: PackageRoot, name: str, spec: dict) -> str:
     """The release of that kernel, built if it is not there yet."""
-    ending = suffix(name, spec)
     with locked(paths.lock(f"kernel-{name}")):
-        release = _find(root, ending)
+        release = find(root, name, spec)
         if release is None:
-            _make(root, name, spec, ending)
-            release = _find(root, ending)
+            _make(root, name, spec, suffix(name, spec))
+            release = find(root, name, spec)
             _remove_older(root, name, release)
     return release
 

@@ -89,6 +89,16 @@ def find_release(root: Path, prefix: str) -> str | None:
     return max(found, key=_version_key, default=None)
 
 
+def release_there(name: str) -> str:
+    """Its release; "?" while there is none: nothing is made."""
+    from . import kbuild, root as rootmod
+    spec = data()["kernels"][name]
+    root = rootmod.package_root(spec["root"])
+    found = kbuild.find(root, name, spec) if "config" in spec else \
+        find_release(root.path, spec["release"])
+    return found or "?"
+
+
 def get(name: str) -> Kernel:
     """The kernel of that name, its package root made if necessary."""
     from . import kbuild, root as rootmod

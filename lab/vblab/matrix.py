@@ -74,11 +74,15 @@ def cells(pair: Pair, results: list[Result]) -> dict[str, str]:
             for test, s in states.items()}
 
 
-def table(pairs: list[Pair], results: list[Result]) -> str:
+def table(pairs: list[Pair], results: list[Result],
+          releases: dict[str, str]) -> str:
+    """@releases: by the name of the kernel."""
     columns = [cells(p, results) for p in pairs]
     tests = sorted({t for c in columns for t in c})
     width = max((len(t) for t in tests), default=0)
-    lines = [f"{n:3}  {p.name}" for n, p in enumerate(pairs, 1)]
+    names = max(len(p.name) for p in pairs) if pairs else 0
+    lines = [f"{n:3}  {p.name:{names}}  {releases[p.host]} / "
+             f"{releases[p.guest]}" for n, p in enumerate(pairs, 1)]
     lines += ["", " ".join([f"{'host/guest':{width}}"]
                            + [f"{n:>4}" for n in range(1, len(pairs) + 1)])]
     lines += [" ".join([f"{t:{width}}"]
@@ -105,5 +109,9 @@ def run(o: argparse.Namespace) -> int:
     def work(out):
         suite.run_boots(wanted, suite.jobs(o.jobs), lambda: 0, out, tally)
 
-    return suite.report(work, tally, lambda: print(
-        f"\n{table(pairs, tally.results)}\n"))
+    def last():
+        releases = {kernel: kernels.release_there(kernel)
+                    for p in pairs for kernel in (p.host, p.guest)}
+        print(f"\n{table(pairs, tally.results, releases)}\n")
+
+    return suite.report(work, tally, last)
