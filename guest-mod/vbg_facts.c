@@ -14,6 +14,8 @@
 
 #include "../common/facts.h"
 #include "../compat/irq_state.h"
+#include "../compat/task_events.h"
+#include "../compat/vector_events.h"
 #include "vbg.h"
 
 static const struct vb_fact vbg_facts[] = {
@@ -57,18 +59,20 @@ static const struct vb_fact vbg_facts[] = {
 	VB_MEMBER(VBG_F_SERVE, virtio_device, id),
 	VB_MEMBER(VBG_F_SERVE, virtio_device, features),
 
-	VB_TRACE(VBG_F_REDIRECT, x86_platform_ipi_entry, "0(*,4"),
-	VB_TRACE(VBG_F_REDIRECT, x86_platform_ipi_exit, "0(*,4"),
-	VB_TRACE(VBG_F_REDIRECT, vector_config, "0(*,4,4,4,4"),
-	VB_TRACE(VBG_F_REDIRECT, vector_clear, "0(*,4,4,4,4,4"),
+	VB_VECTOR_EVENT_FACTS(VBG_F_REDIRECT)
 	VB_MEMBER(VBG_F_REDIRECT, irq_data, parent_data),
 	VB_MEMBER(VBG_F_REDIRECT, irq_chip, name),
 
-	VB_TRACE(VBG_F_TASK, sched_wakeup, "0(*,task_struct*"),
-	VB_TRACE(VBG_F_TASK, sched_switch, "0(*,1,task_struct*,task_struct*,4"),
+	VB_TASK_EVENT_FACTS(VBG_F_TASK)
 	VB_MEMBER(VBG_F_TASK, task_struct, flags),
 	VB_MEMBER(VBG_F_TASK, task_struct, comm),
 	VB_MEMBER(VBG_F_TASK, thread_info, cpu),
+};
+
+/* Whose types the headers did not tell: nobody knows what would be called. */
+static const char * const vbg_unknown[VBG_NR_FEATURES] = {
+	[VBG_F_REDIRECT] = VB_VECTOR_EVENTS_MISSING,
+	[VBG_F_TASK] = VB_TASK_EVENTS_MISSING,
 };
 
 static const char *vbg_differs[VBG_NR_FEATURES];
@@ -98,8 +102,8 @@ int vbg_facts_count(void)
 	return vbg_facts_compared;
 }
 
-/* What differs, or NULL. */
+/* What differs, or was not known when this was built; or NULL. */
 const char *vbg_facts_differ(enum vbg_feature f)
 {
-	return vbg_differs[f];
+	return vbg_unknown[f] ?: vbg_differs[f];
 }

@@ -24,10 +24,11 @@
 #include <linux/tracepoint.h>
 #include <trace/events/irq.h>
 #include <trace/events/power.h>
-#include <trace/events/sched.h>
 #include <asm/trace/irq_vectors.h>
 
 #include "../common/fault.h"
+#include "../compat/task_events.h"
+#include "../compat/vector_events.h"
 #include "../core/redirect.h"
 #include "vbg.h"
 #include "vbg_trace.h"
@@ -372,12 +373,9 @@ static void __maybe_unused vbg_canaries(void)
 	check_trace_callback_type_local_timer_entry(vbg_timer_entry);
 	check_trace_callback_type_local_timer_exit(vbg_timer_exit);
 	check_trace_callback_type_cpu_idle(vbg_cpu_idle);
-	check_trace_callback_type_sched_wakeup(vbg_task_wakeup);
-	check_trace_callback_type_sched_switch(vbg_task_switch);
-	check_trace_callback_type_x86_platform_ipi_entry(vbg_redirect_irq_entry);
-	check_trace_callback_type_x86_platform_ipi_exit(vbg_redirect_irq_exit);
-	check_trace_callback_type_vector_config(vbg_redirect_config);
-	check_trace_callback_type_vector_clear(vbg_redirect_clear);
+	vb_task_events_canary(vbg_task_wakeup, vbg_task_switch);
+	vb_vector_events_canary(vbg_redirect_irq_entry, vbg_redirect_irq_exit,
+				vbg_redirect_config, vbg_redirect_clear);
 }
 
 static void vbg_find_tp(struct tracepoint *tp, void *unused)

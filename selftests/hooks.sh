@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # A hook that the kernel does not have, or that must not be probed: its feature
 # is off and no other, the log and debugfs say so, and the rest works. Needs
-# modules that hook something else when they are asked to (common/fault.h).
+# modules that hook something else when they are asked to (common/fault.h), and
+# some whose headers had not all tracepoints.
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
 # shellcheck source=selftests/lablib.sh
 . "$KTAP_DIR/lablib.sh"
+need_variant events
 use_variant faults
 
 MISSING=vbalance_is_not_there
@@ -162,6 +164,31 @@ check "$what: unloaded" guest_module 0 unload
 for hook in irq_handler_entry irq_handler_exit softirq_entry softirq_exit local_timer_entry local_timer_exit cpu_idle; do
 	guest_refuses $hook
 done
+
+# ---- and when the headers that it was built with did not have them ----
+
+guest_log_from_here
+what="guest: headers without tracepoints"
+GUEST_VARIANT=events
+check "$what: loaded" guest_module 0 load
+check "$what: it registers" await 60 is_active 0
+equal "$what: off is" "$(guest_off 0)" "redirect task"
+while read -r feature said why; do
+	check "$what: debugfs says why $feature is" \
+		g 0 "grep -q '^$feature off (headers without $why' \$GUEST/features"
+	check "$what: the log says what is" \
+		guest_says "$(echo "$said" | tr _ ' '): off (headers without $why"
+done <<-END
+	redirect redirection x86_platform_ipi_entry,
+	task hints_of_processes sched_wakeup or sched_switch
+END
+! guest_says '.*built for another kernel'
+ok $? "$what: and nothing else"
+traffic_start "$(guest_ip 0)"
+traffic_more 20
+traffic_stop "$what: every packet is answered, once"
+not_redirected "$what"
+check "$what: unloaded" guest_module 0 unload
 unload vbalance_host
 guest_log_clean 0
 ktap_end

@@ -10,12 +10,14 @@ from vblab import build, kernels, paths
 PROBES = {p.stem for p in (paths.REPO / "compat/probe").glob("*.c")} \
     - {"sanity"}
 FOUND = {
-    "6.1": {"pin_user_pages_vmas", "hf_smm_mask"},
+    "6.1": {"pin_user_pages_vmas", "hf_smm_mask", "task_events",
+            "vector_events"},
     "6.12": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
-             "sched_vlag", "hf_smm_mask"},
+             "sched_vlag", "hf_smm_mask", "task_events", "vector_events"},
     "newest": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
                "hrtimer_setup", "task_throttled", "sched_vlag",
-               "vhost_features_array", "hf_smm_mask"},
+               "vhost_features_array", "hf_smm_mask", "task_events",
+               "vector_events"},
 }
 # The newest one moves on: from 7.3 on.
 EITHER = {"newest": {"sched_h_load"}}
