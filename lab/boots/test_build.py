@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a build says of a kernel, for each series."""
+"""What a build says of a kernel, for each series; and that DKMS builds for
+each, and for none that is newer than all of them."""
 
 import re
 import unittest
 
 import booting  # noqa: F401
-from vblab import build, kernels, paths
+from vblab import build, kernels, paths, util
 
 PROBES = {p.stem for p in (paths.REPO / "compat/probe").glob("*.c")} \
     - {"sanity"}
@@ -23,23 +24,63 @@ FOUND = {
 EITHER = {"newest": {"sched_h_load"}}
 
 
-class Facilities(unittest.TestCase):
-    def said(self, kernel):
-        modules = build.modules(kernels.get(kernel))
-        log = (modules["vbalance_host.ko"].parent / "log").read_text()
-        return re.findall(r"^vbalance: (\w+): (found|missing): \S", log, re.M)
+def log_of(kernel, repo=paths.REPO):
+    """Of a build, from the report at its end on."""
+    modules = build.modules(kernels.get(kernel), repo=repo)
+    log = (modules["vbalance_host.ko"].parent / "log").read_text()
+    return log[log.index("\nvbalance: ") + 1:]
 
+
+class Facilities(unittest.TestCase):
     def test_every_probe_is_answered_once(self):
         for kernel, found in FOUND.items():
             with self.subTest(kernel):
                 either = EITHER.get(kernel, set())
                 want = {(p, "found" if p in found else "missing")
                         for p in PROBES - either} | {("BTF", "found")}
-                said = self.said(kernel)
+                said = re.findall(r"^vbalance: (\w+): (found|missing): \S",
+                                  log_of(kernel), re.M)
                 self.assertEqual(
                     sorted(s for s in said if s[0] not in either),
                     sorted(want))
                 self.assertEqual(len(said), len(PROBES) + 1)
+
+
+class Functions(unittest.TestCase):
+    """That are hooked, in the kernel's own modules."""
+
+    def test_they_are_read(self):
+        for kernel in FOUND:
+            with self.subTest(kernel):
+                said = log_of(kernel)
+                self.assertNotIn("cannot be read", said)
+                self.assertNotIn("(): missing in", said)
+
+    def test_one_that_is_not_there(self):
+        with util.temp_dir(paths.tmp(), "build-") as repo:
+            build.copy_sources(paths.REPO, build.source_files(
+                build.MODULE_SOURCES, paths.REPO), repo)
+            facts = repo / "host-mod/vbh_facts.c"
+            text = facts.read_text()
+            self.assertEqual(text.count(", ioeventfd_write,"), 1)
+            facts.write_text(text.replace(", ioeventfd_write,",
+                                          ", ioeventfd_wrote,"))
+            said = re.findall(r"^vbalance: (.*\(\): .*)",
+                              log_of(kernels.default(), repo), re.M)
+        self.assertEqual(said, ["ioeventfd_wrote(): missing in kvm: "
+                                "vbalance_host: feature kicks is off"])
+
+
+class Range(unittest.TestCase):
+    def test_dkms_takes_what_is_tried(self):
+        found = {name: kernels.get(name).release for name in FOUND}
+        text = (paths.REPO / "dkms.conf").read_text()
+        taken = re.search(r"^vb_range='(.*)'$", text, re.M)[1]
+        for release in found.values():
+            self.assertRegex(release, taken)
+        major = int(found["newest"].split(".")[0])
+        self.assertRegex(f"{major}.99.0-1-amd64", taken)
+        self.assertNotRegex(f"{major + 1}.0.0-1-amd64", taken)
 
 
 if __name__ == "__main__":
