@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a user does, step by step in a clean Debian, for the packaging tests."""
 
+import os
 import re
 import shlex
 import sys
@@ -13,6 +14,8 @@ from vblab import paths, root, util  # noqa: E402
 
 VERSION = (paths.REPO / "VERSION").read_text().strip()
 MODULES = ("vbalance_guest", "vbalance_host")
+# Also what takes long, or a boot.
+WHOLE = os.environ.get("LAB_WHOLE")
 # Of any Debian; and what dkms and depmod leave behind, whatever is removed.
 LEFT = re.compile(r"/(proc|mnt|tmp|run|var/log|var/cache)(/|$)"
                   r"|/etc/udev(/rules\.d)?$|/var/lib/dpkg/"

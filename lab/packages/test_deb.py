@@ -2,12 +2,11 @@
 """The package that `make deb` builds: clean, and gone when it is purged."""
 
 import functools
-import os
 import shutil
 import unittest
 from pathlib import Path
 
-from chroots import MODULES, VERSION, Story, StoryTest
+from chroots import MODULES, VERSION, WHOLE, Story, StoryTest
 import booting      # chroots says where it is
 from signature import split_module
 from vblab import deb, kernels, paths, root, util
@@ -21,7 +20,6 @@ INSTALLED = 'ls -1 "/lib/modules/$K/updates/dkms"'
 # So that only one kernel's modules are built.
 HIDE = 'mv "/lib/modules/$K/build" /tmp'
 SHOW = 'mv /tmp/build "/lib/modules/$K"'
-WHOLE = os.environ.get("LAB_WHOLE")
 # The modules, uncompressed; DKMS's certificate, and another one of that name.
 MODULES_OF = """set -e
 mkdir /mnt/work/$K && cd /mnt/work/$K

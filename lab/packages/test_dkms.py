@@ -3,7 +3,7 @@
 
 import unittest
 
-from chroots import MAKE_COPY, MODULES, VERSION, StoryTest
+from chroots import MAKE_COPY, MODULES, VERSION, WHOLE, StoryTest
 
 # Names of kernels decide about the range.
 OUTSIDE = {"old": "6.0.0-1-amd64", "new": "8.0.0-1-amd64"}
@@ -230,6 +230,13 @@ class Trixie(Dkms, unittest.TestCase):
 
 class Bookworm(Dkms, unittest.TestCase):
     ROOT = "packaging-bookworm"
+    DKMS = "3.0.10"
+
+
+@unittest.skipUnless(WHOLE, "takes a package root and two minutes: make test")
+class BookwormWithBackports(Dkms, unittest.TestCase):
+    """Both kernels are 6.12."""
+    ROOT = "packaging-bookworm-backports"
     DKMS = "3.0.10"
 
 

@@ -6,13 +6,12 @@ What a chroot installs becomes the initramfs of a KVM guest of the lab. There
 systemd is process 1, and KVM is there too (nested), but no VM.
 """
 
-import os
 import re
 import shutil
 import unittest
 from pathlib import Path
 
-from chroots import MODULES, StoryTest, results, script
+from chroots import MODULES, WHOLE, StoryTest, results, script
 import booting      # chroots says where it is
 from vblab import deb, root, util
 
@@ -141,8 +140,7 @@ def put_irqbalance(target: Path) -> None:
             shutil.copy(tools.path / rel, copy)
 
 
-@unittest.skipUnless(os.environ.get("LAB_WHOLE"),
-                     "takes a boot: make test")
+@unittest.skipUnless(WHOLE, "takes a boot: make test")
 class Systemd(StoryTest, unittest.TestCase):
     ROOT = "packaging"
 
