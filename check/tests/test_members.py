@@ -4,6 +4,7 @@ import unittest
 import checkpath  # noqa: F401
 from vbcheck import members
 from vbcheck.findings import Finding
+from vblab.util import LabError
 
 TEXTS = {
     "host-mod/facts.c": "VB_MEMBER(A, task_struct, on_rq),\n"
@@ -14,6 +15,9 @@ TEXTS = {
 }
 
 
+LOAD = {("cfs_rq", "load"), ("load_weight", "weight")}
+
+
 def findings(*uses):
     return list(members.findings("\n".join(uses), members.facts(TEXTS)))
 
@@ -21,9 +25,13 @@ def findings(*uses):
 class Members(unittest.TestCase):
     def test_facts(self):
         self.assertEqual(members.facts(TEXTS), {
-            "host-mod": {("task_struct", "on_rq"), ("kvm_vcpu", "arch.cr0"),
-                         ("cfs_rq", "load.weight")},
-            "guest-mod": {("irq_desc", "lock"), ("cfs_rq", "load.weight")}})
+            "host-mod": {("task_struct", "on_rq"), ("kvm_vcpu", "arch"),
+                         ("kvm_vcpu_arch", "cr0"), *LOAD},
+            "guest-mod": {("irq_desc", "lock"), *LOAD}})
+
+    def test_a_path_through_what_is_not_known(self):
+        with self.assertRaises(LabError):
+            members.facts({"host-mod/a.c": "VB_MEMBER(A, kvm_vcpu, run.x)"})
 
     def test_facts_of_the_module_count(self):
         use = "task_struct.on_rq {}/a.c 3"
@@ -36,7 +44,8 @@ class Members(unittest.TestCase):
     def test_paths(self):
         self.assertEqual(findings("kvm_vcpu.arch host-mod/a.c 1",
                                   "kvm_vcpu_arch.cr0 host-mod/a.c 1"), [])
-        for name in ("kvm_vcpu.cr1", "kvm_vcpu_arch.cr2", "other.arch"):
+        for name in ("kvm_vcpu.cr1", "kvm_vcpu_arch.cr2", "other.arch",
+                     "other.cr0", "kvm_vcpu.cr0", "cfs_rq.weight"):
             self.assertEqual(len(findings(f"{name} host-mod/a.c 1")), 1, name)
 
     def test_ours_and_whole_structures(self):

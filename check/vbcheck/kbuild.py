@@ -109,7 +109,7 @@ class Builds:
                     none = [Finding("", 0, "it does not build")]
                     self._made[name] = {"warnings": [Finding("", 0, str(e))],
                                         "sparse": none, "members": none}
-        if kind == "sparse" and name in self._refused:
+        if kind != "warnings" and name in self._refused:
             raise Skipped("its headers are beyond Debian's sparse, and its "
                           "build does without")
         return self._made[name][kind]
@@ -153,8 +153,8 @@ class Builds:
             "sparse": _warnings("".join(p.read_text(errors="replace")
                                         for p in logs), repo) if logs
             else [Finding("", 0, "sparse was not run")],
-            "members": self._members(tools, sparse)
-            if name == kernels.default() else [],
+            "members": [] if name in self._refused
+            else self._members(tools, sparse),
         }
 
 

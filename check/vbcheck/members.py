@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from vblab.util import LabError
+
 from .findings import SEEDS, Finding
 from .tree import Tree
 
@@ -17,6 +19,19 @@ from .tree import Tree
 MODULES = ("host-mod", "guest-mod")
 # In macros, too.
 _FACT = re.compile(r"\bVB_MEMBER(?:_AS)?\([\s\\]*\w+,[\s\\]*(\w+),[\s\\]*([\w.]+)")
+# What a member that is a structure is, as a fact only names the outermost:
+# kvm_vcpu, arch.cr0. No fact goes through one that is not here.
+INNER = {
+    ("cfs_rq", "load"): "load_weight",
+    ("kvm", "arch"): "kvm_arch",
+    ("kvm_vcpu", "arch"): "kvm_vcpu_arch",
+    ("kvm_vcpu", "stat"): "kvm_vcpu_stat",
+    ("kvm_vcpu_stat", "generic"): "kvm_vcpu_stat_generic",
+    ("sched_entity", "load"): "load_weight",
+    ("task_struct", "rt"): "sched_rt_entity",
+    ("task_struct", "se"): "sched_entity",
+    ("task_struct", "thread_info"): "thread_info",
+}
 # A structure of ours; of a variable's own (:VARIABLE); and one without a name.
 _OURS = re.compile(r"vb[a-z]?_|:")
 _NAMELESS = "?"
@@ -25,25 +40,32 @@ FORMAT = "%n %f %l"
 _USE = re.compile(r"^(?P<type>[^.\s]+)\.(?P<member>\S+) (?P<file>\S+) (?P<line>\d+)$")
 
 
+def _steps(kind: str, path: str) -> Iterable[tuple[str, str]]:
+    """Type and member of each step of a fact."""
+    first, *rest = path.split(".", 1)
+    yield kind, first
+    if rest:
+        if (kind, first) not in INNER:
+            raise LabError(f"what {kind}.{first} is, is not in INNER of "
+                           "members.py")
+        yield from _steps(INNER[kind, first], rest[0])
+
+
 def facts(texts: dict[str, str]) -> dict[str, set[tuple[str, str]]]:
-    """Type and path of members, by module."""
+    """Type and member, by module."""
     found: dict[str, set[tuple[str, str]]] = {m: set() for m in MODULES}
     for path, text in texts.items():
         top = path.split("/")[0]
         for module in MODULES:
             if top in (module, "compat"):
-                found[module] |= set(_FACT.findall(text))
+                found[module] |= {step for fact in _FACT.findall(text)
+                                  for step in _steps(*fact)}
     return found
 
 
 def _is_fact(kind: str, member: str, known: set[tuple[str, str]]) -> bool:
-    for outer, path in known:
-        first, *inner = path.split(".")
-        if (kind == outer and member == first) or member in inner:
-            return True
-        if kind == _NAMELESS and member == first:
-            return True
-    return False
+    return (kind, member) in known or (
+        kind == _NAMELESS and any(member == name for _, name in known))
 
 
 def findings(uses: str, known: dict[str, set[tuple[str, str]]]

@@ -7,11 +7,11 @@ import functools
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
-from vblab import kernels, paths
+from vblab import paths
 from vblab.ktap import FAILED, PASSED, SKIPPED, Result
 from vblab.root import require_root_user
 from vblab.suite import Tally
@@ -38,11 +38,11 @@ class Check:
 def checks(tree: Tree, tools: Tools) -> list[Check]:
     builds = kbuild.Builds(tree, tools)
 
-    def build(kind: str, names: Sequence[str] = kbuild.KERNELS) -> list[Check]:
+    def build(kind: str) -> list[Check]:
         return [Check(f"{kind} {kernel}",
                       functools.partial(lambda kernel, *_: builds.findings(
                           kernel, kind), kernel),
-                      f"kbuild/{kind}") for kernel in names]
+                      f"kbuild/{kind}") for kernel in kbuild.KERNELS]
 
     # The longest first; sparse has its results when the builds are done.
     return build("warnings") + [
@@ -55,7 +55,7 @@ def checks(tree: Tree, tools: Tools) -> list[Check]:
         Check("abi", abi.check, "abi"),
         Check("pyflakes", texts.pyflakes, "pyflakes"),
         Check("spelling", texts.spelling, "spelling")
-    ] + build("sparse") + build("members", [kernels.default()])
+    ] + build("sparse") + build("members")
 
 
 def _left(check: Check, future: Future, tree: Tree,

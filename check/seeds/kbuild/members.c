@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <linux/sched.h>
+#include <linux/trace_events.h>
 
 int vb_seed_members(const struct task_struct *p);
 
@@ -8,4 +9,15 @@ int vb_seed_members(const struct task_struct *p)
 	return READ_ONCE(p->on_rq) + p->flags +
 		READ_ONCE(p->exit_signal) + /* SEED: through a macro */
 		p->pdeath_signal; /* SEED */
+}
+
+unsigned int vb_seed_named_alike(const struct task_struct *p,
+				 const struct trace_iterator *i);
+
+/* In a list of facts is thread_info.cpu. */
+unsigned int vb_seed_named_alike(const struct task_struct *p,
+				 const struct trace_iterator *i)
+{
+	return p->thread_info.cpu +
+		i->cpu; /* SEED */
 }
