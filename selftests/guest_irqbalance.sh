@@ -14,7 +14,7 @@ command -v irqbalance > /dev/null || skip_all "irqbalance is not installed"
 POLICY=$KTAP_DIR/irqbalance-policy.sh
 [ -r "$POLICY" ] || skip_all "no $POLICY"
 unload vbalance_guest
-load vbalance_guest policy=paper remap=affinity backoff_ms=600000 || skip_all "the module does not load: $(cat "$KTAP_TMP/insmod")"
+load_or_end vbalance_guest policy=paper remap=affinity backoff_ms=600000
 IRQS=$(movable)
 [ -n "$IRQS" ] || skip_all "no interrupt that may be moved"
 for irq in $IRQS; do

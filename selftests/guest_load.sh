@@ -10,7 +10,7 @@ need_module vbalance_guest
 need_peer
 unload vbalance_guest
 # At first interrupts stay where they are: load piles up on one CPU.
-load vbalance_guest policy=paper remap=affinity observe=1 || skip_all "the module does not load: $(cat "$KTAP_TMP/insmod")"
+load_or_end vbalance_guest policy=paper remap=affinity observe=1
 [ -n "$(movable)" ] || skip_all "no interrupt that may be moved"
 
 traffic_start "$PEER"

@@ -9,7 +9,7 @@ need_root
 need_module vbalance_guest
 need_peer
 unload vbalance_guest
-load vbalance_guest policy=paper remap=affinity observe=1 || skip_all "the module does not load: $(cat "$KTAP_TMP/insmod")"
+load_or_end vbalance_guest policy=paper remap=affinity observe=1
 [ -n "$(movable)" ] || skip_all "no interrupt that may be moved"
 busy_start
 overcommitted || skip_all "the host does not take CPUs away from this guest: nothing has to be moved"

@@ -11,7 +11,7 @@ need_module vbalance_guest
 need_peer
 unload vbalance_guest
 settle
-load vbalance_guest policy=paper remap=affinity observe=1 || skip_all "the module does not load: $(cat "$KTAP_TMP/insmod")"
+load_or_end vbalance_guest policy=paper remap=affinity observe=1
 IRQS=$(movable)
 [ -n "$IRQS" ] || skip_all "no interrupt that may be moved"
 # shellcheck disable=SC2086 # a list of numbers
