@@ -13,6 +13,7 @@
 #include <linux/virtio.h>
 
 #include "../common/facts.h"
+#include "../common/release.h"
 #include "../compat/irq_state.h"
 #include "../compat/task_events.h"
 #include "../compat/vector_events.h"
@@ -81,6 +82,7 @@ static int vbg_facts_compared;
 /**
  * vbg_facts_check() - is the running kernel what this was built for?
  *
+ * Another release is if all of this is the same in it; without BTF nobody knows.
  * Context: process, sleeps.
  *
  * Return: 0, or -ENOEXEC: not at all.
@@ -90,9 +92,11 @@ int vbg_facts_check(void)
 	vbg_facts_compared = vb_facts_check(NULL, vbg_facts,
 					    ARRAY_SIZE(vbg_facts),
 					    vbg_differs);
-	if (vbg_facts_compared < 0)
-		pr_info("no BTF to compare with (error %d)\n",
+	if (vbg_facts_compared < 0) {
+		pr_info("no BTF to compare with (error %d): only the release is checked\n",
 			vbg_facts_compared);
+		return vb_check_release();
+	}
 	return vbg_differs[VBG_F_LOAD] ? -ENOEXEC : 0;
 }
 

@@ -3,14 +3,13 @@
  * vbalance_host: tells KVM guests which of their vCPUs are running.
  */
 #include <linux/module.h>
-#include <linux/utsname.h>
-#include <generated/utsrelease.h>
 
 #include "../core/algorithm1.h"
 #include "vbh.h"
 #include "vbh_param.h"
 #include "../common/fault.h"
 #include "../common/param.h"
+#include "../common/release.h"
 
 #define CREATE_TRACE_POINTS
 #include "vbh_trace.h"
@@ -86,16 +85,14 @@ VB_FAULT_PARAM;
 
 /*
  * We read struct kvm_vcpu, but link to no symbol of kvm.ko whose CRC would
- * cover it, and with CONFIG_MODVERSIONS the kernel's own check ignores the
- * release. Another release can have another layout.
+ * cover it.
  */
 static int __init vbh_check_kernel(void)
 {
-	if (strcmp(init_utsname()->release, UTS_RELEASE)) {
-		pr_err("built for kernel %s, this is %s: build it again\n",
-		       UTS_RELEASE, init_utsname()->release);
-		return -ENOEXEC;
-	}
+	int err = vb_check_release();
+
+	if (err)
+		return err;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		pr_err("PREEMPT_RT is not supported\n");
 		return -EOPNOTSUPP;

@@ -1,30 +1,36 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # A module that was built for another kernel: it is told from what it takes for
-# granted (core/facts.h), of which one is changed in a copy of its file.
+# granted (core/facts.h), of which one is changed in a copy of its file; or from
+# the release, the only thing that is left without a description of the kernel.
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
 # shellcheck source=selftests/lablib.sh
 . "$KTAP_DIR/lablib.sh"
+# shellcheck source=selftests/faultlib.sh
+. "$KTAP_DIR/faultlib.sh"
 
 unload vbalance_host
 [ -e /sys/kernel/btf/kvm ] || skip_all "this kernel has no BTF of kvm"
 
-# $doctor FILE OLD NEW: of the same length; where OLD ends a string
+# $doctor FILE OLD NEW: of the same length; wherever OLD ends a string (a note of
+# the linker can have the release, too)
 # shellcheck disable=SC2016 # for the shell of either machine
 doctor='doctor() {
 	at=$(strings -t d "$1" | awk -v old="$2" '"'"'{
 		n = index($0, $1) + length($1) + 1
 		s = substr($0, n)
-		if (substr(s, length(s) - length(old) + 1) == old) {
+		if (substr(s, length(s) - length(old) + 1) == old)
 			print $1 + length(s) - length(old)
-			exit
-		}
 	}'"'"')
-	[ -n "$at" ] && [ ${#2} = ${#3} ] &&
-		printf %s "$3" | dd of="$1" bs=1 seek="$at" conv=notrunc 2>/dev/null
+	[ -n "$at" ] && [ ${#2} = ${#3} ] || return
+	for offset in $at; do
+		printf %s "$3" | dd of="$1" bs=1 seek="$offset" conv=notrunc 2>/dev/null
+	done
 }'
 eval "$doctor"
+
+other_release() { echo "${1%?}X"; }	# RELEASE: of the same length
 
 # host_with OLD NEW: a copy in which that is changed is loaded
 host_with() {
@@ -41,15 +47,25 @@ said() {	# WHAT
 	equal "$1: the log says so, and nothing else" "$(cat "$KTAP_TMP/said")" "$1"
 }
 
-host_refuses() {	# OLD NEW WHAT
+host_is_refused() {	# OLD NEW WHAT
 	if host_with "$1" "$2"; then
 		rmmod vbalance_host
 		ok 1 "$3 differs: refused"
-		return
+		return 1
 	fi
 	check "$3 differs: refused as built for another kernel" \
 		grep -qi 'exec format error\|invalid module format' "$KTAP_TMP/insmod"
-	said "$3"
+}
+
+host_refuses() {	# OLD NEW WHAT
+	! host_is_refused "$1" "$2" "$3" || said "$3"
+}
+
+RELEASE=$(uname -r)
+host_refuses_release() {	# WHAT
+	host_is_refused "$RELEASE" "$(other_release "$RELEASE")" "$1" || return
+	check "$1 differs: the log says so" eval 'dmesg | tail -n +$((host_before + 1)) |
+		grep -qF "vbalance_host: built for kernel $(other_release "$RELEASE"), this is $RELEASE: build it again"'
 }
 
 host_does_without() {	# OLD NEW WHAT FEATURE
@@ -67,6 +83,10 @@ unload vbalance_host
 host_refuses kvm_vcpu.stat.generic.blocking kvm_vcpu.stat.generic.blockinG \
 	kvm_vcpu.stat.generic.blockinG
 host_refuses '0(kvm*)' '0(kvM*)' kvm_arch_destroy_vm
+host_refuses_release "the release"
+hide_btf
+host_refuses_release "without BTF the release"
+show_btf
 host_does_without kvm_memory_slot.userspace_addr kvm_memory_slot.userspace_addR \
 	kvm_memory_slot.userspace_addR registration
 host_does_without '1(kvm*,kvm_lapic*,kvm_lapic_irq*,' '1(kvm*,kvm_lapic*,kvm_lapic_irQ*,' \
@@ -86,11 +106,24 @@ guest_with() {	# OLD NEW
 		</dev/null > "$KTAP_TMP/insmod" 2>&1
 }
 
+# Each is said of one copy only.
+guest_said() {	# WHAT
+	check "guest: $1 differs: the log says so" \
+		guest 0 "dmesg | grep -q 'vbalance_guest: built for another kernel: $1 is '"
+}
+
+guest_is_refused() {	# OLD NEW WHAT
+	! guest_with "$1" "$2"
+	ok $? "guest: $3 differs: refused"
+	check "guest: $3 differs: as built for another kernel" \
+		grep -qi 'exec format error\|invalid module format' "$KTAP_TMP/insmod"
+	guest 0 'rmmod vbalance_guest 2>/dev/null'
+}
+
 guest_does_without() {	# OLD NEW WHAT FEATURES
 	guest_with "$1" "$2"
 	ok $? "guest: $3 differs: loaded"
-	check "guest: $3 differs: the log says so" \
-		guest 0 "dmesg | grep -q 'vbalance_guest: built for another kernel: $3 is '"
+	guest_said "$3"
 	await 60 source_is 0 page
 	equal "guest: $3 differs: what is off" "$(guest_off 0)" "$4"
 	guest_module 0 unload
@@ -102,10 +135,26 @@ guest_module 0 load
 await 60 source_is 0 page
 equal "guest: all is on" "$(guest_off 0)" borrow
 guest_module 0 unload
-! guest_with irq_desc.irqs_unhandled irq_desc.irqs_unhandleD
-ok $? "guest: irq_desc.irqs_unhandleD differs: refused"
-check "guest: as built for another kernel" \
-	grep -qi 'exec format error\|invalid module format' "$KTAP_TMP/insmod"
+guest_is_refused irq_desc.irqs_unhandled irq_desc.irqs_unhandleD \
+	irq_desc.irqs_unhandleD
+guest_said irq_desc.irqs_unhandleD
+# What the kernel says of itself counts for more than its name.
+guest_release=$(guest 0 'uname -r' </dev/null)
+guest_other=$(other_release "$guest_release")
+guest_with "$guest_release" "$guest_other"
+ok $? "guest: the release differs and nothing else: loaded"
+guest_module 0 unload
+g 0 '. /lab/selftests/faultlib.sh; hide_btf'
+guest_module 0 load
+ok $? "guest: without BTF: loaded"
+check "guest: without BTF: the log says so" \
+	guest 0 "dmesg | grep -q 'vbalance_guest: no BTF to compare with (error -2): only the release is checked'" </dev/null
+check "guest: without BTF: debugfs says so" g 0 'grep -q "^btf_check off (no BTF" $GUEST/features'
+guest_module 0 unload
+guest_is_refused "$guest_release" "$guest_other" "without BTF the release"
+check "guest: without BTF the release differs: the log says so" \
+	guest 0 "dmesg | grep -qF 'vbalance_guest: built for kernel $guest_other, this is $guest_release: build it again'" </dev/null
+g 0 '. /lab/selftests/faultlib.sh; show_btf'
 guest_does_without IRQS_PENDING IRQS_PENDINK IRQS_PENDINK \
 	"affinity redirect borrow"
 guest_does_without irq_data.parent_data irq_data.parent_datA irq_data.parent_datA \
