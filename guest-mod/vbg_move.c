@@ -166,6 +166,7 @@ void vbg_retrigger(struct vbg_irq *i, struct irq_desc *desc)
 	struct irq_data *d = &desc->irq_data;
 
 	lockdep_assert_held(&desc->lock);
+	/* MSIs of x86 always can (apic_retrigger_irq()). */
 	if (!d->chip->irq_retrigger || d->chip->irq_retrigger(d) <= 0)
 		return;
 	i->count[VBG_C_INJECTED]++;

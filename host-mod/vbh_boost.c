@@ -581,7 +581,10 @@ static int vbh_boost_thread(void *unused)
 		else
 			schedule();
 	}
-	/* No hook is on any more. */
+	/*
+	 * No hook is on any more, and no VM left whose boosts would not have been
+	 * waited for (vbh_vm_drop_all()): there are none.
+	 */
 	vbh_boost_take_new(&active);
 	while (vbh_boost_end_due(&active, true))
 		usleep_range(20, 100);

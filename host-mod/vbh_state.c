@@ -28,7 +28,10 @@ const char * const vbh_state_names[VB_NR_VCPU_STATES] = {
 	[VB_VCPU_VMM] = "vmm",
 };
 
-/* Fractional bits of KVM's TSC ratio: kvm_caps.tsc_scaling_ratio_frac_bits. */
+/*
+ * Fractional bits of KVM's TSC ratio: kvm_caps.tsc_scaling_ratio_frac_bits. The
+ * CPU that the lab emulates cannot scale: no test has another ratio.
+ */
 static u64 vbh_scale(const struct vbh_vcpu *v, u64 cycles)
 {
 	unsigned int frac = boot_cpu_has(X86_FEATURE_VMX) ? 48 : 32;
