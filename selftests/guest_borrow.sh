@@ -41,6 +41,14 @@ check "the timer is armed" more_of timer_armed
 check "and fires" more_of timer_fired
 check "its time is counted" over timer_ns 0
 check "queues are served in its interrupts" more_of timer_borrowed
+# A queue whose vCPUs are all offline has been shut down with them.
+for cpu in 2 3; do
+	check "vCPU $cpu goes offline" guest 0 "echo 0 > /sys/devices/system/cpu/cpu$cpu/online" </dev/null
+done
+check "the others go on" more_of borrowed
+for cpu in 2 3; do
+	check "vCPU $cpu comes back" guest 0 "echo 1 > /sys/devices/system/cpu/cpu$cpu/online" </dev/null
+done
 # Where a tick comes in the same interrupt it would have served them as well.
 # Not so here: what was served since the last interrupt's end, on that CPU, by
 # the time that this timer expires, and before anything else does.

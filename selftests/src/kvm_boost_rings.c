@@ -484,6 +484,22 @@ static void whose(void)
 	device_close(d);
 }
 
+/* vhost may wait for the page in which it is told something. */
+static void is_told_unseen(struct device *d)
+{
+	struct vhost_vring_state num = { .index = 0, .num = NUM };
+	int fd = vm_must(memfd_create("told", MFD_CLOEXEC), "memfd_create");
+	void *p;
+
+	vm_must(write(fd, &num, sizeof(num)), "write");
+	p = mmap(NULL, sizeof(num), PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		vm_must(-1, "mmap");
+	must(d, VHOST_SET_VRING_NUM, p, "VHOST_SET_VRING_NUM");
+	munmap(p, sizeof(num));
+	close(fd);
+}
+
 /* By time alone; and no look at what may be anything. */
 static void unknown(void)
 {
@@ -520,6 +536,14 @@ static void unknown(void)
 		       -1, 0);
 	device_allows(d, 1);
 	no_holder("memory that is back: no holder");
+
+	is_told_unseen(d);
+	report(rings_are(0), "what is told in a page that is not there: forgotten");
+	holder("what is told in a page that is not there: by time alone");
+	expect(set_features(d, 0), 0, "told again");
+	set_addresses(d);
+	report(rings_are(RINGS), "told again: known");
+	no_holder("told again: no holder");
 
 	none.index = 1;
 	must(d, VHOST_NET_SET_BACKEND, &none, "VHOST_NET_SET_BACKEND");

@@ -288,6 +288,21 @@ static void secret_memory(struct minivm *m)
 	munmap(p, SIDE_SIZE);
 }
 
+/* Memory that must not be written behind a file system's back. */
+static void file_memory(struct minivm *m)
+{
+	void *p = page_of_file();
+
+	if (!p) {
+		skip("table in a file", "no ramfs");
+		return;
+	}
+	side(m, p, 0, -VB_EFAULT, "a file");
+	fill_side(m, p);
+	side_header(m, p, 0, -VB_EFAULT, "a file");
+	munmap(p, VB_PAGE_SIZE);
+}
+
 /*
  * One page in two roles is the guest's own folly: the host may refuse or take
  * it, but it writes nowhere else, and lets go of all.
@@ -336,6 +351,7 @@ int main(void)
 	memory(&m);
 	device_memory(&m);
 	secret_memory(&m);
+	file_memory(&m);
 	twice(&m, 1, 0, "host table over the header");
 	twice(&m, 2, 0, "guest table over the header");
 	twice(&m, 2, 1, "guest table over the host table");

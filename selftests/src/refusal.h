@@ -3,6 +3,9 @@
 #ifndef _VB_REFUSAL_H
 #define _VB_REFUSAL_H
 
+#include <fcntl.h>
+#include <sys/mount.h>
+
 #include "hosttest.h"
 
 #define COOKIE	0x1122334455667788ULL
@@ -90,5 +93,34 @@ static inline void refusal(const struct counts *before, long ret, long err,
 		report(only_grew(&question_before, 0),			\
 		       name ": not counted");				\
 	} while (0)
+
+/*
+ * A page of a file, in a file system that is no swap: there for the hypercall,
+ * and not to be pinned. NULL: it cannot be had.
+ */
+static inline void *page_of_file(void)
+{
+	char dir[] = "/tmp/vb-file.XXXXXX", path[64];
+	void *p = MAP_FAILED;
+	int fd;
+
+	if (!mkdtemp(dir))
+		return NULL;
+	if (!mount("none", dir, "ramfs", 0, NULL)) {
+		snprintf(path, sizeof(path), "%s/page", dir);
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (fd >= 0 && !ftruncate(fd, VB_PAGE_SIZE))
+			p = mmap(NULL, VB_PAGE_SIZE, PROT_READ | PROT_WRITE,
+				 MAP_SHARED, fd, 0);
+		if (fd >= 0)
+			close(fd);
+		umount2(dir, MNT_DETACH);
+	}
+	rmdir(dir);
+	if (p == MAP_FAILED)
+		return NULL;
+	memset(p, 0, VB_PAGE_SIZE);
+	return p;
+}
 
 #endif /* _VB_REFUSAL_H */
