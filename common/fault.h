@@ -58,6 +58,13 @@ static inline void vb_fault_delay(const char *point, unsigned int ns)
 		udelay(ns / NSEC_PER_USEC);
 }
 
+/* While each call fails, what follows waits. Context: process, sleeps. */
+static inline void vb_fault_wait(const char *point)
+{
+	while (READ_ONCE(vb_fail_at) < 0 && sysfs_streq(vb_fail_point, point))
+		usleep_range(1000, 2000);
+}
+
 /* Return: what to hook where @symbol is wanted. */
 static inline const char *vb_hooked(const char *symbol)
 {
@@ -102,6 +109,10 @@ static inline int vb_fault(const char *point)
 }
 
 static inline void vb_fault_delay(const char *point, unsigned int ns)
+{
+}
+
+static inline void vb_fault_wait(const char *point)
 {
 }
 

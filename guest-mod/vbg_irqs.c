@@ -125,7 +125,9 @@ static enum vbg_why_fixed vbg_fixed(struct irq_data *d)
 {
 	if (irqd_affinity_is_managed(d))
 		return VBG_FIXED_MANAGED;
-	if (!d->chip || !d->chip->irq_set_affinity || !irqd_can_balance(d))
+	/* Not with the chips that x86 has for MSIs, nor as virtio asks for one. */
+	if (vb_fault("fixed") || !d->chip || !d->chip->irq_set_affinity ||
+	    !irqd_can_balance(d))
 		return VBG_FIXED_CHIP;
 	return VBG_MOVABLE;
 }
@@ -182,7 +184,8 @@ static bool vbg_inspect(unsigned int irq, struct vbg_seen *seen,
 	bool ours = false;
 
 	rcu_read_lock();
-	d = irq_get_irq_data(irq);
+	/* Its driver may be freeing it: only the PCI device is locked. */
+	d = vb_fault("inspect") ? NULL : irq_get_irq_data(irq);
 	if (!d)
 		goto out_rcu;
 	desc = irq_data_to_desc(d);
@@ -308,6 +311,8 @@ static bool vbg_scan_add(struct vbg_scan *s, struct vbg_irq *i)
 {
 	struct vbg_table *t;
 
+	if (vb_fault("adopt"))
+		return false;
 	if (s->new->nr == s->max) {
 		t = vbg_table_grow(s->new, 2 * s->max);
 		if (!t)
@@ -430,7 +435,8 @@ static void vbg_table_install(struct vbg_table *new)
 	for (n = 0; new && n < new->nr; n++) {
 		if (vbg_irq_find(new->irqs[n]->irq) == new->irqs[n])
 			continue;
-		if (xa_err(xa_store(&vbg_xa, new->irqs[n]->irq, new->irqs[n],
+		if (vb_fault("store") ?:
+		    xa_err(xa_store(&vbg_xa, new->irqs[n]->irq, new->irqs[n],
 				    GFP_KERNEL)))
 			pr_warn("no memory: irq %u is not measured and not redirected\n",
 				new->irqs[n]->irq);

@@ -241,7 +241,8 @@ static void vbg_key_refresh(struct vbg_irq *i, const struct vbg_area *a)
 	unsigned long flags;
 	u64 key = 0;
 
-	if (!d)
+	/* Freed since the scan, and its key with it (vbg_redirect_clear()). */
+	if (vb_fault("refresh") || !d)
 		return;
 	desc = irq_data_to_desc(d);
 	raw_spin_lock_irqsave(&desc->lock, flags);
@@ -539,7 +540,8 @@ void vbg_redirect_cpu_off(int cpu)
 {
 	unsigned long end = jiffies + 2 * HZ;
 
-	while (!vbg_empty_cpu(cpu) && time_before(jiffies, end))
+	while ((!vbg_empty_cpu(cpu) || vb_fault("offline")) &&
+	       time_before(jiffies, end))
 		usleep_range(200, 500);
 	hrtimer_cancel(&per_cpu(vbg_retry_timer, cpu));
 }

@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "../common/fault.h"
 #include "vbh.h"
 #include "vbh_trace.h"
 
@@ -70,7 +71,8 @@ static int vbh_request_fill(struct kvm *kvm, struct vbh_request *req, u64 gpa,
 	if (err)
 		return err;
 	/* Not present right now (swapped, ...): the guest touches it, again. */
-	if (copy_from_user_nofault(&req->hdr, (void __user *)hva,
+	if (vb_fault("absent") ||
+	    copy_from_user_nofault(&req->hdr, (void __user *)hva,
 				   sizeof(req->hdr)))
 		return -VB_EAGAIN;
 	err = vb_area_check(&req->hdr, gpa, cookie, &req->layout);

@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
+#include "../common/fault.h"
 #include "vbh.h"
 
 #define VBH_HASH_BITS	10
@@ -154,7 +155,8 @@ struct vbh_vcpu *vbh_vcpu_discover(struct kvm_vcpu *vcpu)
 	raw_spin_lock_irqsave(&vbh_lock, flags);
 	v = vbh_vcpu_find(vcpu);
 	vm = vbh_vm_find(kvm);
-	if (v || (vm && vm->dying) || (!vm && !new_vm))
+	/* Faster than we: a hypercall of another vCPU (vbh_discover_vcpus()). */
+	if (vb_fault("discover") || v || (vm && vm->dying) || (!vm && !new_vm))
 		goto out_unlock;
 	if (!vm) {
 		vm = new_vm;
@@ -250,6 +252,7 @@ void vbh_vm_destroyed(const struct kvm *kvm)
 	vm = vbh_vm_find(kvm);
 	if (vm) {
 		vm->dying = true;
+		/* It is known by its vCPUs, and those go after this: never yet. */
 		if (!vm->nr_vcpus)
 			vbh_vm_unlink(vm);
 	}
@@ -302,6 +305,7 @@ static void vbh_vm_setup(struct vbh_vm *vm, struct vbh_request *req)
 	reg = vbh_area_map(req, &err);
 	if (!reg)
 		vbh_count_refusal(err);
+	vb_fault_wait("setup");
 
 	raw_spin_lock_irqsave(&vbh_lock, flags);
 	if (reg && (vm->unlinked || vm->cookie != req->layout.cookie)) {

@@ -41,6 +41,26 @@ for fault in "mmap_lock 1" "pin 1" "pin 3"; do
 	check "$fault: all pages are given back" await 30 all_unpinned
 done
 
+# ---- a guest is found, and asks ----
+unload vbalance_host
+check "discover: host module is loaded" load vbalance_host fail_point=discover fail_at=1
+guest_module 0 load
+check "discover: the guest registers" await 60 is_active 0
+check "discover: somebody was faster" host_failed
+all_found() { [ "$(cols "$(vm_dir 0)/vcpus" slot | wc -l)" = "$VCPUS" ]; }
+check "discover: all vCPUs are found in the end" await 60 all_found
+guest_module 0 unload
+again=$(hstat refused_eagain)
+host_fails absent 1
+guest_module 0 load
+check "absent: the guest asks until its area is there" await 60 is_active 0
+check "absent: it was not" host_failed
+equal "absent: the refusals are counted" "$(($(hstat refused_eagain) - again))" 1
+equal "absent: the guest has asked again at once" "$(g 0 gstat register_failed)" 0
+guest_module 0 unload
+check "absent: all pages are given back" await 30 all_unpinned
+embed "setup" kvm_overtaken
+
 # ---- boosts ----
 thread_policies() {
 	for tid in $(vcpu_tids 0); do
@@ -134,6 +154,100 @@ check "sweep: traffic goes on" traffic_more 5
 traffic_stop "sweep: every packet is answered, once"
 check "sweep: guest module goes" guest_module 0 unload
 
+# ---- the guest: interrupts that go, or that it cannot look at ----
+block() { guest 0 "cd /sys/bus/virtio/drivers/virtio_blk; for d in $BLOCK; do echo \$d > $1; done" </dev/null; }
+BLOCK=$(guest 0 'cd /sys/bus/virtio/drivers/virtio_blk && echo virtio*' </dev/null)
+check "gone: host module comes" load vbalance_host
+guest_module 0 load
+check "gone: the guest registers" await 60 is_active 0
+known() { g 0 'cols $GUEST/irqs name | sort'; }
+all_known=$(known)
+knows_all() { [ "$(known)" = "$all_known" ]; }
+disk_known() { known | grep -q "^${BLOCK%% *}-"; }
+disk_forgotten() { ! disk_known; }
+check "gone: a disk's interrupts are known" disk_known
+late=$(g 0 gstat sweeps_late)
+guest_fails sweep -1
+check "gone: the disk's driver goes" block unbind
+check "gone: its interrupts are forgotten all the same" await 60 disk_forgotten
+guest_fails sweep 0
+equal "gone: what is not there is not interrupted" "$(g 0 gstat sweeps_late)" "$late"
+check "gone: the driver comes back" block bind
+check "gone: and its interrupts" await 60 knows_all
+traffic_start "$(guest_ip 0)"
+check "gone: packets are answered" traffic_more 5
+rescans() { [ "$(g 0 gstat rescans)" -gt "$1" ]; }
+for point in inspect refresh; do
+	guest_fails $point -1
+	check "$point: all goes on meanwhile" await 60 rescans "$(($(g 0 gstat rescans) + 2))"
+	[ $point = refresh ] || equal "$point: none is known" "$(known)" ""
+	check "$point: packets are answered meanwhile" traffic_more 10
+	guest_fails $point 0
+	check "$point: all are known again" await 60 knows_all
+	check "$point: packets are answered" traffic_more 10
+done
+traffic_stop "inspect, refresh: every packet is answered, once"
+# The host may have set bits of those that were not known.
+QUEUES_GO=1
+balanced "inspect, refresh"
+QUEUES_GO=
+check "refresh: guest module goes" guest_module 0 unload
+
+# ---- the guest: interrupts that it cannot take up ----
+guest_module 0 load fail_point=adopt fail_at=1
+check "adopt: it had failed" guest_failed
+check "adopt: all are known in the end" await 60 knows_all
+guest_module 0 unload
+guest_module 0 load fail_point=store fail_at=1
+check "store: it had failed" guest_failed
+lost_irq=$(guest 0 "dmesg | sed -n 's/.*vbalance_guest: no memory: irq \([0-9]*\) is not measured and not redirected.*/\1/p'" </dev/null)
+echo "# irq $lost_irq"
+check "store: the log says so" g 0 "cols \$GUEST/irqs irq | grep -qx '$lost_irq'"
+# It is another one to the next scan.
+check "store: the guest registers" await 60 is_active 0
+redirects_all() { [ "$(g 0 'cols $GUEST/irqs key_cpu' | grep -c '^[0-9]')" = "$(known | wc -l)" ]; }
+check "store: all are redirected in the end" await 60 redirects_all
+traffic_start "$(guest_ip 0)"
+check "store: packets are answered" traffic_more 20
+traffic_stop "store: every packet is answered, once"
+balanced "store"
+guest_module 0 unload
+guest_module 0 load remap=affinity policy=paper fail_point=fixed fail_at=-1
+guest_fails fixed 0
+equal "fixed: none may be moved" "$(g 0 'cols $GUEST/irqs affinity | sort -u' | xargs)" "fixed managed"
+equal "fixed: nor is any" "$(g 0 movable)" ""
+traffic_start "$(guest_ip 0)"
+traffic_more 20
+traffic_stop "fixed: every packet is answered, once"
+equal "fixed: none was moved" "$(g 0 gstat moves)" 0
+guest_module 0 unload
+
+# ---- the guest: an interrupt that is disabled ----
+# What the host had redirected by then comes when it is enabled. Nobody is away
+# any more then, whose queues others would look at.
+guest_module 0 load
+check "disabled: the guest registers" await 60 is_active 0
+traffic_start "$(guest_ip 0)"
+traffic_more 20
+irq=$(g 0 busiest)
+for round in 1 2 3 4 5 6 7 8; do
+	guest 0 "insmod /lab/vb_disable.ko irq=$irq && sleep 1; killall burn; rmmod vb_disable" </dev/null
+	ok $? "disabled: round $round: for a second"
+	check "disabled: round $round: it comes again" traffic_more 5
+	guest 0 'burn 4 </dev/null >/dev/null 2>&1 &'
+	traffic_more 5
+done
+traffic_stop "disabled: every packet is answered, once"
+balanced "disabled"
+
+# ---- the guest: a CPU goes ----
+guest_fails offline 1
+check "offline: a CPU goes offline" guest 0 'echo 0 > /sys/devices/system/cpu/cpu1/online' </dev/null
+check "offline: it had to look again" guest_failed
+check "offline: it comes back" guest 0 'echo 1 > /sys/devices/system/cpu/cpu1/online' </dev/null
+check "offline: guest module goes" guest_module 0 unload
+unload vbalance_host
+
 # ---- the guest: serving has to wait, and vCPUs become idle meanwhile ----
 # Each vCPU that looks is to look again soon, by a timer. It expires before the
 # interrupt ends that has started it.
@@ -191,5 +305,36 @@ check "move: the module goes, and it cannot be put back at once" guest_module 0 
 guest 0 'killall burn' </dev/null
 equal "move: it is where it belongs" \
 	"$(g 0 "where $(cut -d ' ' -f 1 "$KTAP_TMP/away" | xargs)")" "$(cat "$KTAP_TMP/away")"
+
+# ---- the host module goes while VMs do ----
+check "setup: host module comes" load vbalance_host fail_point=setup fail_at=-1
+vm_begin() {
+	kvm_registration > /dev/null 2>&1 &
+	KTAP_KILL="$KTAP_KILL $!"
+}
+vm_end() {
+	kill -KILL "$1"
+	wait "$1"
+} 2>/dev/null
+vm_begin
+first=$!
+pinned() { [ "$(hstat pages_pinned)" -gt 0 ]; }
+check "setup: the work item is held at a VM's area" await 60 pinned
+vm_begin
+second=$!
+both_found() { [ "$(hstat vcpus_discovered)" -ge $((VCPUS + 2 + 2)) ]; }
+check "setup: another VM comes" await 60 both_found
+vm_end $second
+rmmod vbalance_host &
+rmmod=$!
+sleep 2
+check "setup: it has gone, and the host module waits for the work item" loaded vbalance_host
+echo 0 > $SETTINGS/fail_at
+wait $rmmod
+ok $? "setup: the host module goes"
+vm_end $first
+check "setup: host module comes again" load vbalance_host
+embed "setup: and works" kvm_registration
+unload vbalance_host
 guest_log_clean 0
 ktap_end

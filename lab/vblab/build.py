@@ -108,10 +108,13 @@ def add_variants(o: argparse.Namespace) -> None:
 
 
 def add_test_modules(o: argparse.Namespace) -> None:
-    """What --test-module asks for, as further files of L1 (--add-l1)."""
+    """What --test-module asks for, as further files of each level (--add-l1,
+    --add-l2)."""
     for name in o.test_module:
-        built = outside(kernels.get(o.host_kernel), TEST_MODULES / name)
-        o.add_l1.append((built, f"/lab/{name}.ko"))
+        for kernel, added in ((o.host_kernel, o.add_l1),
+                              (o.guest_kernel, o.add_l2)):
+            built = outside(kernels.get(kernel), TEST_MODULES / name)
+            added.append((built, f"/lab/{name}.ko"))
 
 
 def copy_sources(repo: Path, files: Iterable[Path], tree: Path) -> None:

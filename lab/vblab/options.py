@@ -143,7 +143,7 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
     g.add_argument("--test-module", action="append", default=[],
                    choices=sorted(f.name for f in
                                   build.TEST_MODULES.iterdir()),
-                   help="also this module of selftests/modules in L1, "
+                   help="also this module of selftests/modules, "
                         "in /lab")
     g.add_argument("--coverage", action="store_true",
                    help="modules of ours that count which of their lines "

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a guest or its VMM does while the host's work item has pinned an area,
+ * or has failed to, and has not said so yet. Prints KTAP. Needs /dev/kvm, root
+ * and a vbalance_host that waits there when it is asked to (common/fault.h).
+ */
+#include "refusal.h"
+
+#define SIDE		VM_MEM		/* guest address of the second slot */
+
+static struct minivm vm;
+
+static void work_item_waits(void)
+{
+	set_parameter("fail_point", "setup");
+	set_parameter("fail_at", "-1");
+}
+
+static void work_item_goes_on(void)
+{
+	set_parameter("fail_at", "0");
+}
+
+/* Taken, and the work item has come so far that @counter has grown. */
+static void taken(const char *counter, const char *name)
+{
+	long before = stat_of(counter), ret;
+
+	work_item_waits();
+	ret = vm_op(&vm, VB_OP_REGISTER, VM_AREA, VB_ABI_VERSION, COOKIE);
+	report(!ret && AWAIT(stat_of(counter) > before), name);
+}
+
+static void unregisters(void)
+{
+	struct vb_header *h = vm_header(&vm, VM_AREA, 4, COOKIE);
+
+	taken("pages_pinned", "unregisters: it has been pinned");
+	expect(vm_op(&vm, VB_OP_UNREGISTER, 0, 0, COOKIE), 0,
+	       "unregisters: meanwhile");
+	expect(vm_op(&vm, VB_OP_STATUS, 0, 0, COOKIE), -VB_EAGAIN,
+	       "unregisters: it is being let go");
+	work_item_goes_on();
+	expect(vm_wait_status(&vm, COOKIE, -VB_EAGAIN), -VB_ENOENT,
+	       "unregisters: it is gone");
+	report(h->host_status == VB_HOST_GONE, "unregisters: the page says so");
+	report(!pages_held(), "unregisters: nothing stays pinned");
+}
+
+static void unregisters_refused(void)
+{
+	struct vb_header *h = vm_header(&vm, VM_AREA, 4, COOKIE);
+	void *p = page_of_file();
+
+	if (!p) {
+		skip("refused", "no page that cannot be pinned");
+		return;
+	}
+	vm_memory(&vm, 1, SIDE, p, VB_PAGE_SIZE, 0);
+	h->gfn[1] = SIDE >> VB_PAGE_SHIFT;
+	taken("refused_efault", "refused: it could not be pinned");
+	expect(vm_op(&vm, VB_OP_UNREGISTER, 0, 0, COOKIE), 0,
+	       "refused: unregisters before it knows");
+	work_item_goes_on();
+	expect(vm_wait_status(&vm, COOKIE, -VB_EAGAIN), -VB_ENOENT,
+	       "refused: there is nothing");
+	report(!pages_held(), "refused: nothing stays pinned");
+	vm_memory(&vm, 1, SIDE, p, 0, 0);
+	munmap(p, VB_PAGE_SIZE);
+	vm_header(&vm, VM_AREA, 4, COOKIE);
+	expect(vm_register(&vm, VM_AREA, COOKIE), 0,
+	       "refused: another area is taken");
+	expect(vm_unregister(&vm, COOKIE), -VB_ENOENT, "refused: and left");
+}
+
+static void destroyed(int folders)
+{
+	vm_header(&vm, VM_AREA, 4, COOKIE);
+	taken("pages_pinned", "destroyed: it has been pinned");
+	vm_destroy(&vm);
+	work_item_goes_on();
+	report(all_unpinned(), "destroyed: nothing stays pinned");
+	report(AWAIT(vm_folders() == folders), "destroyed: the VM is forgotten");
+}
+
+int main(void)
+{
+	int folders;
+
+	begin();
+	if (access(PARAMETERS "fail_point", W_OK)) {
+		printf("1..0 # SKIP vbalance_host was not built with VB_FAULTS=y\n");
+		return 4;
+	}
+	folders = vm_folders();
+	vm_create(&vm, 1);
+	unregisters();
+	unregisters_refused();
+	destroyed(folders);
+	return end();
+}
