@@ -24,12 +24,17 @@ static long outlived(void)
 	return n;
 }
 
+static void set_delay(const char *path, int value)
+{
+	FILE *f = fopen(path, "w");
+
+	if (!f || fprintf(f, "%d", value) < 0 || fclose(f))
+		vm_must(-1, path);
+}
+
 static void hold_up(pid_t caller)
 {
-	FILE *f = fopen(DELAY "caller", "w");
-
-	if (!f || fprintf(f, "%d", caller) < 0 || fclose(f))
-		vm_must(-1, DELAY "caller");
+	set_delay(DELAY "caller", caller);
 }
 
 static const struct change changes[] = {
@@ -87,6 +92,34 @@ static void late(const struct change *c, int (*by)(const struct change *),
 	both(was);
 }
 
+/* No boost begins while a change is under way: it would be taken for its own. */
+static void under_way(const struct change *c)
+{
+	long n = count("other_policy");
+	struct attributes want;
+	int i, good = 1;
+
+	set_delay(DELAY "hold_ms", 20);
+	for (i = 0; i < TRIES && good && count("other_policy") == n; i++) {
+		both(was);
+		apply(model, c);
+		want = attributes_of(model);
+		want.slack = -1;
+		guest[0].critical = CRITICAL;
+		hold_up(gettid());
+		good = !apply(tid, c);
+		hold_up(0);
+		guest[0].critical = VB_CRITICAL_SAID;
+		good = good && becomes(tid, &want);
+	}
+	set_delay(DELAY "hold_ms", 0);
+	printf("# %s: %d rounds\n", c->name, i);
+	report(good, "a change that was there before: holds");
+	report(count("other_policy") > n,
+	       "a change that was there before: not boosted meanwhile");
+	both(was);
+}
+
 int main(void)
 {
 	cpu_set_t anywhere;
@@ -113,6 +146,7 @@ int main(void)
 			report(outlived() >= n + OUTLIVED,
 			       "what he may do in a boost comes after it");
 	}
+	under_way(&changes[3]);
 	hog_stop();
 	if (boosts)
 		sched_setaffinity(boosts, sizeof(anywhere), &anywhere);

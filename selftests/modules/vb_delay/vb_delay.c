@@ -3,8 +3,10 @@
  * For tests: a thread that changes another one's scheduling is held up between
  * the scheduler's look at what it may do and the change, until the other one
  * is not SCHED_FIFO any more (__sched_setscheduler(): that is where it asks
- * the security modules, and before it takes its lock).
+ * the security modules, and before it takes its lock). Or, if it is not, for a
+ * time.
  */
+#include <linux/delay.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/sched.h>
@@ -17,6 +19,10 @@ static int caller;
 module_param(caller, int, 0644);
 MODULE_PARM_DESC(caller, "thread that is held up (default 0: none)");
 
+static uint hold_ms;
+module_param(hold_ms, uint, 0644);
+MODULE_PARM_DESC(hold_ms, "how long where the other one is not SCHED_FIFO, ms (default 0)");
+
 static int outlived;
 module_param(outlived, int, 0444);
 MODULE_PARM_DESC(outlived, "how often the other thread's policy ended meanwhile");
@@ -27,9 +33,12 @@ static int delay_pre(struct kprobe *p, struct pt_regs *regs)
 	const struct task_struct *t = (const struct task_struct *)regs->di;
 	u64 end = ktime_get_mono_fast_ns() + DELAY_MOST_NS;
 
-	if (task_pid_nr(current) != READ_ONCE(caller) ||
-	    READ_ONCE(t->policy) != SCHED_FIFO)
+	if (task_pid_nr(current) != READ_ONCE(caller))
 		return 0;
+	if (READ_ONCE(t->policy) != SCHED_FIFO) {
+		mdelay(READ_ONCE(hold_ms));
+		return 0;
+	}
 	while (READ_ONCE(t->policy) == SCHED_FIFO) {
 		if (ktime_get_mono_fast_ns() > end)
 			return 0;
