@@ -198,6 +198,16 @@ static inline void vm_set_up(void)
 					 VB_PAGE_SIZE);
 }
 
+/* Instead of one that has gone. */
+static inline int vm_anew(void)
+{
+	vm_set_up();
+	if (vm_register(&m, VM_AREA, COOKIE))
+		return 0;
+	guest[0].critical = VB_CRITICAL_SAID;
+	return 1;
+}
+
 static inline int set_up(void)
 {
 	begin();
@@ -488,6 +498,18 @@ static inline void set_slack(pid_t tid, long slack)
 		vm_must(-1, "timerslack_ns");
 }
 
+/* None of it is what a new thread has. Return: all that it is. */
+static inline struct attributes make_unusual(pid_t tid)
+{
+	static const struct attr unusual = {
+		.policy = SCHED_BATCH, .nice = 4, .flags = ATTR_RESET_ON_FORK,
+	};
+
+	vm_must(set_attr(tid, unusual), "sched_setattr");
+	set_slack(tid, 123456);
+	return attributes_of(tid);
+}
+
 static inline void print_attributes(const char *what,
 				    const struct attributes *x)
 {
@@ -507,19 +529,27 @@ static inline int same_now(pid_t tid, const struct attributes *want)
 	return !memcmp(&got, want, sizeof(got));
 }
 
+/* And if not, says what it is. */
+static inline int is_same(pid_t tid, const struct attributes *want)
+{
+	struct attributes got = attributes_of(tid);
+
+	if (same_now(tid, want))
+		return 1;
+	print_attributes("expected", want);
+	print_attributes("got", &got);
+	return 0;
+}
+
 /* Soon, and then for good: nothing may be under way. */
 static inline int becomes(pid_t tid, const struct attributes *want)
 {
-	struct attributes got;
 	int i;
 
 	for (i = 0; i < 50; i++)
 		if (at_rest() && same_now(tid, want))
 			return 1;
-	got = attributes_of(tid);
-	print_attributes("expected", want);
-	print_attributes("got", &got);
-	return 0;
+	return is_same(tid, want);
 }
 
 /*

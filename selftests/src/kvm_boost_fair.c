@@ -22,10 +22,6 @@
  */
 #define MARGIN		50
 
-static const struct attr was = {
-	.policy = SCHED_BATCH, .nice = 4, .flags = ATTR_RESET_ON_FORK,
-};
-
 /* ---- a guest that is always critical ---- */
 
 struct lie {
@@ -145,9 +141,7 @@ static void many(void)
 	__u64 t;
 	int i;
 
-	vm_must(set_attr(tid, was), "sched_setattr");
-	set_slack(tid, 123456);
-	before = attributes_of(tid);
+	before = make_unusual(tid);
 	generous("50");
 	hog_start(HOG_PULSES);
 	n = begun();
@@ -208,9 +202,7 @@ static void vms_go(void)
 	for (i = 0; i < 10 && good; i++) {
 		pid_t tid = start(0);
 
-		vm_must(set_attr(tid, was), "sched_setattr");
-		set_slack(tid, 123456);
-		before = attributes_of(tid);
+		before = make_unusual(tid);
 		guest[0].critical = CRITICAL;
 		good = CATCH(host[0].boosted);
 		vm_stop(&thread[0]);
@@ -221,13 +213,8 @@ static void vms_go(void)
 		vm_destroy(&m);
 		good = good && AWAIT(vm_folders() < folders) &&
 			AWAIT(same_now(tid, &before));
-		/* Not vm_join(): its signal handler would look at the VM. */
-		thread[0].quit = 1;
-		sem_post(&thread[0].go);
-		pthread_join(thread[0].thread, NULL);
-		vm_set_up();
-		good = good && !vm_register(&m, VM_AREA, COOKIE);
-		guest[0].critical = VB_CRITICAL_SAID;
+		vm_quit(&thread[0]);
+		good = vm_anew() && good;
 		hog_start(HOG_FAIR);
 	}
 	report(good, "VMs are closed: their threads are as they were");
@@ -294,7 +281,7 @@ static int storm(void)
 	for (i = 0; i < NR; i++)
 		start(i);
 	for (i = 0; i < NR; i++) {
-		vm_must(set_attr(thread[i].tid, was), "sched_setattr");
+		make_unusual(thread[i].tid);
 		set_slack(thread[i].tid, 123456 + i);
 		want[i] = attributes_of(thread[i].tid);
 	}

@@ -152,7 +152,7 @@ static void late_extension(void)
 
 static void both_ends(void)
 {
-	struct attributes before = attributes_of(tid);
+	struct attributes before = make_unusual(tid);
 
 	late(0, "ended_bound", "its time is up");
 	late(VM_CMD_DONE, "ended_done", "it is done");
@@ -257,6 +257,63 @@ static int has_no_area(void)
 	return !pages_held();
 }
 
+/* ---- the VM goes, and its thread stays ---- */
+
+static int was_fifo;		/* just before */
+
+/* Out of the guest first. */
+static void destroy_vm(void)
+{
+	vm_stop(&thread[0]);
+	AWAIT(thread[0].waits);
+	was_fifo = is_fifo();
+	vm_destroy(&m);
+}
+
+/*
+ * From under a vCPU that is in the guest: its own thread has the last file of
+ * the VM, and comes to its end as it leaves. What it writes to then is not
+ * KVM's any more.
+ */
+static void close_vm(void)
+{
+	int i;
+
+	for (i = 0; i < m.nr_vcpus; i++) {
+		if (mmap(m.run[i], getpagesize(), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+		    MAP_FAILED)
+			vm_must(-1, "mmap over a vCPU");
+		munmap((char *)m.run[i] + getpagesize(),
+		       vm_map_size(&m) - getpagesize());
+		close(m.vcpu[i]);
+	}
+	close(m.vm);
+	was_fifo = is_fifo();
+	vm_stop(&thread[0]);
+}
+
+static void thread_stays(pid_t boosts, void (*what)(void), const char *name)
+{
+	struct attributes before = make_unusual(tid);
+	char text[96];
+
+	was_fifo = 0;
+	goes(boosts, what, has_no_area, name);
+	snprintf(text, sizeof(text), "%s: its thread was boosted until then",
+		 name);
+	report(was_fifo, text);
+	snprintf(text, sizeof(text), "%s: and is what it was", name);
+	AWAIT(same_now(tid, &before));
+	report(is_same(tid, &before), text);
+	snprintf(text, sizeof(text), "%s: its thread waits", name);
+	report(AWAIT(thread[0].waits), text);
+	vm_quit(&thread[0]);
+	snprintf(text, sizeof(text), "%s: a new one", name);
+	report(vm_anew(), text);
+	tid = start(0);
+}
+
 static void both_go(pid_t boosts)
 {
 	long n;
@@ -268,6 +325,8 @@ static void both_go(pid_t boosts)
 	expect(count("ended_off_cpu"), n + 1, "the thread ends: it had left");
 
 	tid = start(0);
+	thread_stays(boosts, destroy_vm, "the VM is destroyed");
+	thread_stays(boosts, close_vm, "the VM is closed under its vCPU");
 	goes(boosts, end_vm, has_no_area, "the VM goes");
 	report(AWAIT(access(vm_file(&m, "boost"), F_OK)),
 	       "the VM goes: nothing is left");
@@ -322,15 +381,9 @@ static int is_going(void)
 
 static void unload(int asleep)
 {
-	static const struct attr was = {
-		.policy = SCHED_BATCH, .nice = 4, .flags = ATTR_RESET_ON_FORK,
-	};
+	struct attributes before = make_unusual(tid);
 	int i, caught = 0, going;
-	struct attributes before, got;
 
-	vm_must(set_attr(tid, was), "sched_setattr");
-	set_slack(tid, 123456);
-	before = attributes_of(tid);
 	helper_start(unload_module);
 	for (i = 0; i < TRIES && !caught; i++)
 		caught = asleep ? catch_sleeper() :
@@ -349,12 +402,7 @@ static void unload(int asleep)
 		rank(0);
 	helper_end();
 	expect(unloaded, 1, "the module has gone");
-	got = attributes_of(tid);
-	if (!same_now(tid, &before)) {
-		print_attributes("expected", &before);
-		print_attributes("got", &got);
-	}
-	report(same_now(tid, &before), "the thread is as it was");
+	report(is_same(tid, &before), "the thread is as it was");
 }
 
 int main(int argc, char **argv)

@@ -211,10 +211,16 @@ static inline void vm_reset_mode(struct minivm *m, int i)
 	vm_must(ioctl(m->vcpu[i], KVM_SET_SREGS, &s), "KVM_SET_SREGS");
 }
 
+/* Of a vCPU's struct kvm_run. */
+static inline int vm_map_size(const struct minivm *m)
+{
+	return vm_must(ioctl(m->kvm, KVM_GET_VCPU_MMAP_SIZE, 0), "map size");
+}
+
 /* @id: the APIC id; vm->vcpu[] is in order of creation, like the slots. */
 static inline void vm_add_vcpu_id(struct minivm *m, unsigned int id)
 {
-	int size = vm_must(ioctl(m->kvm, KVM_GET_VCPU_MMAP_SIZE, 0), "map size");
+	int size = vm_map_size(m);
 	struct kvm_cpuid2 *cpuid;
 	int i = m->nr_vcpus++;
 
@@ -292,7 +298,7 @@ static inline void vm_create(struct minivm *m, int vcpus)
 static inline void vm_destroy(struct minivm *m)
 {
 	int i;
-	int size = vm_must(ioctl(m->kvm, KVM_GET_VCPU_MMAP_SIZE, 0), "map size");
+	int size = vm_map_size(m);
 
 	for (i = 0; i < m->nr_vcpus; i++) {
 		munmap(m->run[i], size);

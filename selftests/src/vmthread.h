@@ -171,6 +171,14 @@ static inline int vm_join(struct vm_thread *t)
 	return t->error;
 }
 
+/* The same of one that waits, without its VM: its signal handler looks at that. */
+static inline void vm_quit(struct vm_thread *t)
+{
+	t->quit = 1;
+	sem_post(&t->go);
+	pthread_join(t->thread, NULL);
+}
+
 /* An NMI to the vCPU with this APIC id. Needs KVM's own irqchip. */
 static inline void vm_nmi(struct minivm *m, unsigned int apic_id)
 {
