@@ -14,11 +14,11 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "boosttest.h"
+#include "steady.h"
 
 #define LIE_SECONDS	5
-/* Of 100 for a tick here and there, and for who else needs the CPU. */
-#define MARGIN		5
+/* Of 1000 for a tick here and there, and for who else needs the CPU. */
+#define MARGIN		50
 
 /* What the other process tells, and is told. */
 static struct {
@@ -150,9 +150,10 @@ static void lie(struct limits l)
 {
 	int least = l.share < l.vcpu_share ? l.share : l.vcpu_share;
 	int seen, threads = 3 + l.second;
-	long all, hog_percent, lost;
+	long all, hog_part, lost;
 	char what[80], text[128];
 	struct gain was, g;
+	struct looks looks;
 
 	defaults();
 	/* They may lie for as long as they have tokens. */
@@ -166,6 +167,7 @@ static void lie(struct limits l)
 		 l.cpu_share);
 	if (l.second)
 		start(1);
+	looks = looks_now();
 	was = gain_now(l.refused);
 	hog_start(HOG_FAIR);
 	/* So long that what a late end may add is little beside the share. */
@@ -176,13 +178,15 @@ static void lie(struct limits l)
 	sleep(SETTLE_SECONDS);
 	was = gain_since(was, l.refused);
 	all = was.vcpu_ns[0] + was.second_ns + was.vcpu_ns[1] + was.hog_ns;
-	hog_percent = was.hog_ns * 100 / all;
-	/* Its part of what was boosted, of 100. */
-	lost = (g.ns[0] + g.ns[1]) * 100 / threads / all;
-	printf("# boosted for %ld and %ld of %llu us, longest %ld and %ld us; vCPUs %ld, %ld and %ld us, hog %ld us: %ld %%\n",
+	looks = looks_since(looks);
+	hog_part = was.hog_ns * 1000 / all;
+	/* Its part of what was boosted, of 1000. */
+	lost = (g.ns[0] + g.ns[1]) * 1000 / threads / all;
+	printf("# boosted for %ld and %ld of %llu us, longest %ld and %ld us; vCPUs %ld, %ld and %ld us, hog %ld us: %ld of 1000, expected %ld; late %ld ms\n",
 	       g.ns[0] / 1000, g.ns[1] / 1000, g.t / 1000, longest(0) / 1000,
 	       longest(1) / 1000, was.vcpu_ns[0] / 1000, was.second_ns / 1000,
-	       was.vcpu_ns[1] / 1000, was.hog_ns / 1000, hog_percent);
+	       was.vcpu_ns[1] / 1000, was.hog_ns / 1000, hog_part,
+	       1000 / threads - lost, looks.ns / 1000000);
 
 	snprintf(text, sizeof(text), "%s: both are boosted", what);
 	report(g.ns[0] > 0 && g.ns[1] > 0 && seen == l.second, text);
@@ -197,7 +201,7 @@ static void lie(struct limits l)
 		      longest(0) + longest(1)), text);
 	/* By counted CPU time, whatever the module says about boosts. */
 	snprintf(text, sizeof(text), "%s: the neighbour keeps its share", what);
-	report(hog_percent >= 100 / threads - lost - MARGIN, text);
+	keeps_part(hog_part, 1000 / threads - lost - MARGIN, all, &looks, text);
 	hog_stop();
 	if (l.second) {
 		snprintf(text, sizeof(text), "%s: the second one ends well",
@@ -223,6 +227,7 @@ int main(int argc, char **argv)
 	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
 	guest[0].critical = VB_CRITICAL_SAID;
 	start(0);
+	steady_start();
 	/*
 	 * A bucket for each would be twice as much: first, as long boosts of
 	 * others later on would be allowed for.
@@ -235,6 +240,7 @@ int main(int argc, char **argv)
 	}
 	/* As many as there are: the CPU's is what counts. */
 	lie((struct limits){ 20, 20, 20, "no_cpu_tokens", 0 });
+	steady_stop();
 	report(!vm_join(&thread[0]), "the vCPU ends well");
 	report(other_end(), "the other one too");
 	vm_destroy(&m);
