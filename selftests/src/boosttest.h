@@ -13,7 +13,9 @@
 #include "../core/boost.h"
 
 #define COOKIE	0x1122334455667788ULL
-#define NR	2
+#ifndef NR
+#define NR	2		/* vCPUs */
+#endif
 #define CRITICAL	(VB_CRITICAL_SAID | VB_CRITICAL_IRQ)
 #define PREEMPTIONS	50	/* chances for a boost that must not be */
 
@@ -94,6 +96,15 @@ static inline long count_of(pid_t pid, const char *name)
 	return n;
 }
 
+static inline int any_boosted(void)
+{
+	int i, any = 0;
+
+	for (i = 0; i < NR; i++)
+		any |= host[i].boosted;
+	return any;
+}
+
 /* Nothing is under way, nor comes any more. Nobody may be critical. */
 static inline int at_rest(void)
 {
@@ -103,11 +114,46 @@ static inline int at_rest(void)
 	for (i = 0; i < 500; i++) {
 		n = begun();
 		usleep(20000);
-		if (n == ended() && n == begun() && !host[0].boosted &&
-		    !host[1].boosted)
+		if (n == ended() && n == begun() && !any_boosted())
 			return 1;
 	}
 	return 0;
+}
+
+/*
+ * What boosts gave. The fee is not CPU time, and is paid before it is known
+ * whether a boost is needed; what refused extensions have not paid is taken off
+ * too: rather too little than too much.
+ */
+struct given {
+	long ns, boosts;	/* each extension is one more */
+};
+
+static inline struct given given_now(void)
+{
+	long asked = begun() + count("not_needed") + count("no_cpu_tokens") +
+		count("cpu_turn");
+
+	return (struct given){
+		.ns = count("boosted_ns") - asked * VB_BOOST_FEE_NS,
+		.boosts = begun() + count("extended"),
+	};
+}
+
+/*
+ * Have they given what they were to, since @was? A vCPU that is but said to be
+ * boosted has some CPU time meanwhile as well, but its neighbour has just begun
+ * a turn, which lasts for a tick at least. @us: of each; @percent: of that.
+ */
+static inline int have_given(struct given was, long us, int percent)
+{
+	struct given is = given_now();
+
+	is.ns -= was.ns;
+	is.boosts -= was.boosts;
+	printf("# %ld us in %ld boosts of %ld us\n", is.ns / 1000, is.boosts,
+	       us);
+	return is.boosts > 0 && is.ns / (10 * us) >= is.boosts * percent;
 }
 
 static inline void print_counts(void)
@@ -496,6 +542,12 @@ static inline void set_slack(pid_t tid, long slack)
 {
 	if (!slack_file(tid, "w", &slack))
 		vm_must(-1, "timerslack_ns");
+}
+
+static inline void least_weight(int i)
+{
+	vm_must(set_attr(thread[i].tid, (struct attr){ .nice = 19 }),
+		"sched_setattr");
 }
 
 /* None of it is what a new thread has. Return: all that it is. */

@@ -27,14 +27,43 @@ static inline void trace_empty(void)
 	fclose(trace_open("trace", "w"));
 }
 
-/* Of a switch it is @prev and @next that are filled in, else the others. */
+/* Only these of an event, "sched_switch" say, are recorded. */
+static inline void trace_filter(const char *event, const char *fmt, pid_t tid)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "events/sched/%s/filter", event);
+	f = trace_open(path, "w");
+	if (fprintf(f, fmt, tid, tid) < 0 || fclose(f))
+		vm_must(-1, path);
+}
+
+/* Among the events, before what comes from it. */
+static inline void trace_mark(void)
+{
+	static int fd = -1;
+	char path[256];
+
+	if (fd < 0) {
+		snprintf(path, sizeof(path), "%s/trace_marker", trace);
+		fd = vm_must(open(path, O_WRONLY | O_CLOEXEC), path);
+	}
+	vm_must(write(fd, "vb_mark", 7), "trace_marker");
+}
+
+/*
+ * Of a switch it is @prev and @next and their priorities that are filled in, of
+ * a wake-up @next, of a mark nothing, else the others.
+ */
 struct boost_event {
-	enum { BOOST_BEGINS, BOOST_ENDS, SWITCH } kind;
+	enum { BOOST_BEGINS, BOOST_ENDS, SWITCH, WAKEUP, MARK } kind;
 	long us;		/* when */
 	unsigned int vcpu;
 	char why[32];
 	long ns;		/* CPU time, the fee for a boost with it */
 	int prev, next;		/* threads */
+	int next_prio;		/* real-time: below 100 */
 };
 
 static inline int trace_pid(const char *line, const char *field, int *pid)
@@ -70,10 +99,20 @@ static inline int trace_parse(const char *line, struct boost_event *e)
 			      &pid, &e->vcpu, e->why, &e->ns) == 4 &&
 			pid == getpid();
 	}
+	if (strstr(at, ": tracing_mark_write: vb_mark")) {
+		e->kind = MARK;
+		return 1;
+	}
+	p = strstr(at, ": sched_wakeup: ");
+	if (p) {
+		e->kind = WAKEUP;
+		return trace_pid(p, " pid=", &e->next);
+	}
 	p = strstr(at, ": sched_switch: ");
 	e->kind = SWITCH;
 	return p && trace_pid(p, " prev_pid=", &e->prev) &&
-		trace_pid(p, " next_pid=", &e->next);
+		trace_pid(p, " next_pid=", &e->next) &&
+		trace_pid(p, " next_prio=", &e->next_prio);
 }
 
 /* The next one since the trace was emptied, in the order of time. */
@@ -85,6 +124,58 @@ static inline int trace_next(FILE *f, struct boost_event *e)
 		if (trace_parse(line, e))
 			return 1;
 	return 0;
+}
+
+/* A CPU notes at each how far its thread has come, ns. */
+static inline long tick_ns(void)
+{
+	struct timespec t;
+
+	vm_must(clock_getres(CLOCK_MONOTONIC_COARSE, &t), "clock_getres");
+	return t.tv_nsec;
+}
+
+static inline int by_value(const void *a, const void *b)
+{
+	long x = *(const long *)a, y = *(const long *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* -1: there are fewer than @least. */
+static inline long median(long *values, int n, int least)
+{
+	if (n < least)
+		return -1;
+	qsort(values, n, sizeof(values[0]), by_value);
+	return values[n / 2];
+}
+
+/* As set_up_guest(). Return: the status with which the program has to end; 0. */
+static inline int trace_set_up(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "%s DIR\n", argv[0]);
+		return 2;
+	}
+	trace = argv[1];
+	return set_up_guest() ? 0 : 4;
+}
+
+/* Nothing is left; @tid is vCPU 0's. Return: the status of the program. */
+static inline int trace_end(pid_t tid, const struct attributes *before)
+{
+	int i;
+
+	print_counts();
+	expect(begun(), ended(), "each boost has ended once");
+	report(becomes(tid, before), "the thread is as it was");
+	for (i = 0; i < NR; i++)
+		if (thread[i].tid)
+			report(!vm_join(&thread[i]), "the vCPU ends well");
+	vm_destroy(&m);
+	report(all_unpinned(), "nothing pinned at the end");
+	return end();
 }
 
 #endif /* _VB_BOOSTTRACE_H */

@@ -150,17 +150,13 @@ static void bound(int row, int disturbed)
 
 int main(int argc, char **argv)
 {
+	int status = trace_set_up(argc, argv);
 	struct attributes before;
 	pid_t tid, boosts;
 	cpu_set_t was;
 
-	if (argc != 2) {
-		fprintf(stderr, "kvm_boost_bound DIR\n");
-		return 2;
-	}
-	trace = argv[1];
-	if (!set_up_guest())
-		return 4;
+	if (status)
+		return status;
 	tid = start(0);
 	before = attributes_of(tid);
 	bound(1, 0);
@@ -172,11 +168,5 @@ int main(int argc, char **argv)
 		bound(4, 1);
 		sched_setaffinity(boosts, sizeof(was), &was);
 	}
-	print_counts();
-	expect(begun(), ended(), "each boost has ended once");
-	report(becomes(tid, &before), "the thread is as it was");
-	report(!vm_join(&thread[0]), "the vCPU ends well");
-	vm_destroy(&m);
-	report(all_unpinned(), "nothing pinned at the end");
-	return end();
+	return trace_end(tid, &before);
 }
