@@ -14,6 +14,12 @@ unload vbalance_host
 check "load" load vbalance_host
 check "rings are watched" grep -q "^rings on" $HOST/features
 check "kicks are watched" grep -q "^kicks on" $HOST/features
-embed "rings" kvm_boost_rings
+if trace_on vbalance_host/vb_host_boost vbalance_host/vb_host_boost_end \
+		sched/sched_switch; then
+	embed "rings" kvm_boost_rings "$TRACE"
+	trace_off
+else
+	embed "rings" kvm_boost_rings
+fi
 check "unload" unload vbalance_host
 ktap_end

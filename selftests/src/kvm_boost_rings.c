@@ -5,6 +5,10 @@
  * index or flag), of devices that cannot be read, and while devices are closed
  * and processes killed under the boosts that read them. Prints KTAP. Needs
  * /dev/kvm, /dev/vhost-net, vbalance_host, root and two CPUs.
+ *
+ *	kvm_boost_rings [DIR]	of tracefs, where vb_host_boost,
+ *				vb_host_boost_end and sched_switch are recorded;
+ *				without it, not how soon the CPU is given up
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -12,8 +16,9 @@
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 
-#include "boosttest.h"
+#include "boosttrace.h"
 #include "../core/rings.h"
+#include "../core/serve.h"
 
 #define RINGS	2		/* of a device */
 #define NUM	8		/* entries of a ring */
@@ -398,6 +403,107 @@ static void kicks(struct device *d)
 	generous("2000");
 }
 
+/* ---- how soon the CPU is given up ---- */
+
+#define OPENINGS	30
+#define LONG_US		20000
+
+static int is_boosted(void)
+{
+	return attributes_of(thread[0].tid).a.policy == SCHED_FIFO;
+}
+
+/*
+ * Boosted for what it has received, it has emptied that ring just now, and, with
+ * @kicks, told its device at once what it has sent. Return: it was boosted still.
+ */
+static int opening(struct device *d, int kicks)
+{
+	int on;
+
+	AWAIT(in_state(0, "preempted"));
+	signals(d, 0);
+	trace_mark();
+	send(0);
+	for (on = 0; on < 2000 && !is_boosted(); on++)
+		;
+	on = is_boosted();
+	trace_mark();
+	is_emptied(d, 0);
+	if (kicks) {
+		d->ring[1].idx++;
+		vm_command(&thread[0], VM_CMD_LEAVE);
+		on &= AWAIT(was_kicked());
+	}
+	at_rest();
+	return on;
+}
+
+/*
+ * From each opening until the hog has the CPU, us: the median. There are two
+ * marks, when the interrupt is sent and at the opening: less @times of that.
+ */
+static long openings_us(int times)
+{
+	FILE *f = trace_open("trace", "r");
+	long us[2 * OPENINGS], sent = -1, open = -1;
+	struct boost_event e;
+	int n = 0;
+
+	while (trace_next(f, &e) && n < 2 * OPENINGS) {
+		if (e.kind == MARK && sent < 0) {
+			sent = e.us;
+		} else if (e.kind == MARK) {
+			open = e.us;
+		} else if (e.kind == SWITCH && open >= 0) {
+			us[n++] = e.us - open - times * (open - sent);
+			sent = -1;
+			open = -1;
+		}
+	}
+	fclose(f);
+	return median(us, n, OPENINGS);
+}
+
+static void open_again(struct device *d, int kicks)
+{
+	int i, seen = 0;
+
+	generous("20000");
+	percent("boost_us", LONG_US);
+	device_allows(d, 1);
+	at_rest();
+	trace_filter("sched_switch", "next_pid == %d", hog.tid);
+	trace_empty();
+	for (i = 0; i < TRIES && seen < OPENINGS * 3 / 2; i++)
+		seen += opening(d, kicks);
+	generous("2000");
+}
+
+/*
+ * Not at the end of the boost, nor anywhere near, but for what it is given on
+ * purpose: as long as it took to get there, on a loaded machine that is long.
+ */
+static void how_soon(struct device *d)
+{
+	long timer, more, kick;
+
+	open_again(d, 0);
+	timer = openings_us(0);
+	more = openings_us(VB_SERVE_REST);
+	kicks_are_heard(1);
+	open_again(d, 1);
+	kick = openings_us(0);
+	kicks_are_heard(0);
+	printf("# the CPU is given up %ld us after the ring is open, %ld more than it may take, %ld with a kick (medians; by time %d us)\n",
+	       timer, more, kick, LONG_US);
+	report(timer >= 0 && more < LONG_US / 2,
+	       "done: the CPU is given up, and not by time");
+	report(kick >= 0 && kick < LONG_US / 2,
+	       "done, the device is told: given up, and not by time");
+	report(kick <= timer, "done, the device is told: no later than without");
+}
+
 /*
  * vCPU 0 has lost its CPU to vCPU 1. Return: boosts for what waits; -1: there
  * was no such moment.
@@ -481,6 +587,10 @@ static void whose(void)
 	waits_for(d);
 	is_answered(d);
 	kicks(d);
+	if (trace)
+		how_soon(d);
+	else
+		skip("how soon the CPU is given up", "no trace events");
 	device_close(d);
 }
 
@@ -665,8 +775,10 @@ static void processes_go(void)
 	       "processes are killed: their rings are forgotten");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc > 1)
+		trace = argv[1];
 	if (access("/dev/vhost-net", R_OK | W_OK)) {
 		printf("1..0 # SKIP no /dev/vhost-net\n");
 		return 4;
