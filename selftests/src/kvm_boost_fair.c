@@ -13,7 +13,7 @@
 #define _GNU_SOURCE
 #include <sys/wait.h>
 
-#include "boosttest.h"
+#include "steady.h"
 
 #define LIE_SECONDS	10
 /*
@@ -24,12 +24,29 @@
 
 /* ---- a guest that is always critical ---- */
 
+/* What it does without end. */
+enum how {
+	IS_CRITICAL,
+	IS_DONE,		/* is critical, and says that it is done */
+	INTERRUPTS,		/* has itself interrupted, and says nothing */
+	INTERRUPTS_RUNNING,	/* the same, and another vCPU of it runs */
+	KICKS,			/* sleeps, critical, and is woken up */
+};
+
 struct lie {
 	int share, vcpu_share, cpu_share;	/* percent */
 	int repay;
 	int row;
-	int done;		/* says after each moment that it is done */
+	enum how how;
 	const char *refused;	/* grows; NULL: need not */
+};
+
+static const char * const how_name[] = {
+	[IS_CRITICAL] = "",
+	[IS_DONE] = ", again and again",
+	[INTERRUPTS] = ", by interrupts",
+	[INTERRUPTS_RUNNING] = ", by interrupts while another vCPU runs",
+	[KICKS] = ", by waking up",
 };
 
 static int least_of(const struct lie *l)
@@ -39,30 +56,99 @@ static int least_of(const struct lie *l)
 	return least < l->cpu_share ? least : l->cpu_share;
 }
 
+static int takes_commands(int i)
+{
+	return !vm_box(&m, i)->command;
+}
+
+/* Critical only while it sleeps: it is for its wakers that it is boosted. */
+static void sleeps(void)
+{
+	if (host[0].state == VB_VCPU_HALTED) {
+		guest[0].critical = CRITICAL;
+		if (takes_commands(1))
+			vm_command(&thread[1], VM_CMD_KICK);
+	} else if (!host[0].boosted && takes_commands(0)) {
+		guest[0].critical = VB_CRITICAL_SAID;
+		vm_command(&thread[0], VM_CMD_HALT);
+	}
+}
+
+static void claim_once(enum how how)
+{
+	switch (how) {
+	case IS_CRITICAL:
+		guest[0].critical = CRITICAL;
+		usleep(10000);
+		return;
+	case IS_DONE:
+		guest[0].critical = CRITICAL;
+		if (host[0].boosted && takes_commands(0))
+			vm_command(&thread[0], VM_CMD_DONE);
+		break;
+	case INTERRUPTS:
+	case INTERRUPTS_RUNNING:
+		send(0);
+		break;
+	case KICKS:
+		sleeps();
+		break;
+	}
+	usleep(100);
+}
+
 /* For LIE_SECONDS. */
 static void claim(const struct lie *l)
 {
 	__u64 end = now_ns() + LIE_SECONDS * 1000000000ULL;
 
-	guest[0].critical = CRITICAL;
-	while (now_ns() < end) {
-		if (l->done && host[0].boosted && !vm_box(&m, 0)->command)
-			vm_command(&thread[0], VM_CMD_DONE);
-		usleep(l->done ? 100 : 10000);
-	}
+	while (now_ns() < end)
+		claim_once(l->how);
 	guest[0].critical = VB_CRITICAL_SAID;
+	if (l->how == KICKS) {
+		AWAIT(takes_commands(0));
+		vm_nmi(&m, 0);
+	}
+}
+
+/* vCPU 1, where it helps to lie: who wakes up is beside who sleeps. */
+static void helper_start(enum how how)
+{
+	thread[1].tid = 0;
+	if (how == INTERRUPTS_RUNNING) {
+		vm_start(&thread[1], &m, 1, here, VM_AREA);
+		AWAIT(vm_box(&m, 1)->beats);
+		least_weight(1);
+	} else if (how == KICKS) {
+		start(1);
+	}
+}
+
+static void vcpus_end(void)
+{
+	int i;
+
+	for (i = 0; i < NR; i++) {
+		if (!thread[i].tid)
+			continue;
+		report(!vm_join(&thread[i]), "the vCPU ends well");
+		vm_mp_state(&m, i, KVM_MP_STATE_RUNNABLE);
+	}
 }
 
 /*
- * In SCHED_OTHER terms each gets half. What is boosted comes on top of that,
- * so the hog has half of the rest; unless it is paid back.
+ * In SCHED_OTHER terms each on that CPU gets its part, who wakes up at most. What
+ * is boosted comes on top of that, so the hog has its part of the rest; unless it
+ * is paid back.
  */
 static void lie(struct lie l)
 {
-	long ns, hog_ns, vcpu_ns, no, hog_part, repaid, lost;
-	int least = least_of(&l);
+	long ns, hog_ns, vcpu_ns, all, no, hog_part, repaid, lost;
+	int least = least_of(&l), threads = l.how == KICKS ? 3 : 2;
 	char text[128], what[80];
 	pid_t tid = start(0);
+	struct looks looks;
+	struct given was;
 	__u64 t;
 
 	defaults();
@@ -73,13 +159,16 @@ static void lie(struct lie l)
 	percent("boost_repay", l.repay);
 	snprintf(what, sizeof(what), "lying, %d, %d and %d %%%s%s", l.share,
 		 l.vcpu_share, l.cpu_share, l.repay ? ", paid back" : "",
-		 l.done ? ", again and again" : "");
-	vcpu_ns = cpu_ns(tid);
+		 how_name[l.how]);
+	helper_start(l.how);
+	looks = looks_now();
+	vcpu_ns = cpu_ns(tid) + (threads == 3 ? cpu_ns(thread[1].tid) : 0);
 	hog_start(HOG_FAIR);
 
 	no = l.refused ? count(l.refused) : 0;
 	repaid = count("repaid_ns");
 	ns = count("boosted_ns");
+	was = given_now();
 	t = now_ns();
 	claim(&l);
 	snprintf(text, sizeof(text), "%s: at rest", what);
@@ -87,15 +176,24 @@ static void lie(struct lie l)
 	repaid = count("repaid_ns") - repaid;
 	ns = count("boosted_ns") - ns;
 	t = now_ns() - t;
+	if (least) {
+		snprintf(text, sizeof(text), "%s: boosts give the CPU", what);
+		/* Who is done at once needs but a part. */
+		report(have_given(was, 2000, l.how == IS_DONE ? 1 : 75), text);
+	}
 	sleep(SETTLE_SECONDS);
 	hog_ns = cpu_ns(hog.tid);
-	vcpu_ns = cpu_ns(tid) - vcpu_ns;
-	hog_part = hog_ns * 1000 / (hog_ns + vcpu_ns);
-	/* Half of what was not paid back, of 1000. */
-	lost = (ns - repaid) * 500 / (hog_ns + vcpu_ns);
-	printf("# boosted for %ld of %llu us, longest %ld us, paid back %ld us; vCPU %ld us, hog %ld us: %ld of 1000, expected %ld\n",
+	vcpu_ns = cpu_ns(tid) + (threads == 3 ? cpu_ns(thread[1].tid) : 0) -
+		vcpu_ns;
+	looks = looks_since(looks);
+	all = hog_ns + vcpu_ns;
+	hog_part = hog_ns * 1000 / all;
+	/* Its part of what was not paid back, of 1000. */
+	lost = (ns - repaid) * 1000 / threads / all;
+	printf("# boosted for %ld of %llu us, longest %ld us, paid back %ld us; vCPU %ld us, hog %ld us: %ld of 1000, expected %ld; late %ld ms\n",
 	       ns / 1000, t / 1000, count("longest_ns") / 1000, repaid / 1000,
-	       vcpu_ns / 1000, hog_ns / 1000, hog_part, 500 - lost);
+	       vcpu_ns / 1000, hog_ns / 1000, hog_part, 1000 / threads - lost,
+	       looks.ns / 1000000);
 
 	if (l.refused) {
 		snprintf(text, sizeof(text), "%s: %s grows", what, l.refused);
@@ -115,18 +213,19 @@ static void lie(struct lie l)
 	 */
 	snprintf(text, sizeof(text), "%s: %s", what,
 		 least ? "no more than the share and a burst" : "nothing");
-	report(least ? ns > 0 && ns <= (long)(t / 100) * least +
+	report(least ? ns <= (long)(t / 100) * least +
 				VB_BOOST_BURST_NS + count("longest_ns") :
 		       !ns, text);
 	snprintf(text, sizeof(text), "%s: the neighbour keeps its share", what);
-	report(hog_part >= 500 - lost - MARGIN, text);
+	keeps_part(hog_part, 1000 / threads - lost - MARGIN, all, &looks, text);
 	/* Or it would not be boosts that are measured. */
-	if (l.refused) {
+	if (l.refused && threads == 2) {
 		snprintf(text, sizeof(text), "%s: and gets no more", what);
-		report(hog_part <= 500 - lost + MARGIN, text);
+		keeps_part(1000 - hog_part, 500 + lost - MARGIN, all, &looks,
+			   text);
 	}
 	hog_stop();
-	report(!vm_join(&thread[0]), "the vCPU ends well");
+	vcpus_end();
 	defaults();
 }
 
@@ -332,23 +431,34 @@ static int storm(void)
 	return end();
 }
 
+/* Before the VM has an area. */
+static void silent_lies(bool all)
+{
+	lie((struct lie){ 20, 50, 50, 0, 100, INTERRUPTS, "no_vm_tokens" });
+	if (!all)
+		return;
+	lie((struct lie){ 50, 20, 50, 0, 100, INTERRUPTS_RUNNING, "no_vcpu_tokens" });
+	lie((struct lie){ 5, 4, 10, 1, 4, INTERRUPTS, NULL });
+}
+
 /* With a long row it may lie for as long as it has tokens. */
 static void lies(bool all)
 {
 	if (all) {
-		lie((struct lie){ 50, 20, 50, 0, 100, 0, "no_vcpu_tokens" });
-		lie((struct lie){ 50, 50, 20, 0, 100, 0, "no_cpu_tokens" });
-		lie((struct lie){ 0, 50, 50, 1, 100, 0, "no_vm_tokens" });
+		lie((struct lie){ 50, 20, 50, 0, 100, IS_CRITICAL, "no_vcpu_tokens" });
+		lie((struct lie){ 50, 50, 20, 0, 100, IS_CRITICAL, "no_cpu_tokens" });
+		lie((struct lie){ 0, 50, 50, 1, 100, IS_CRITICAL, "no_vm_tokens" });
 		/* For short moments, as often as it can. */
-		lie((struct lie){ 5, 50, 50, 0, 100, 1, NULL });
+		lie((struct lie){ 5, 50, 50, 0, 100, IS_DONE, NULL });
+		lie((struct lie){ 20, 50, 50, 0, 100, KICKS, "no_vm_tokens" });
 	}
-	lie((struct lie){ 20, 50, 50, 0, 100, 0, "no_vm_tokens" });
+	lie((struct lie){ 20, 50, 50, 0, 100, IS_CRITICAL, "no_vm_tokens" });
 	/* The parameters' defaults. */
-	lie((struct lie){ 5, 4, 10, 1, 4, 0, NULL });
+	lie((struct lie){ 5, 4, 10, 1, 4, IS_CRITICAL, NULL });
 	if (!all)
 		return;
 	if (feature_is_on("boost_repay"))
-		lie((struct lie){ 20, 50, 50, 1, 100, 0, "no_vm_tokens" });
+		lie((struct lie){ 20, 50, 50, 1, 100, IS_CRITICAL, "no_vm_tokens" });
 	else
 		skip("lying, paid back", "not with this kernel");
 }
@@ -365,12 +475,17 @@ int main(int argc, char **argv)
 		return storm();
 	folders = vm_folders();
 	defaults();
-	if (!only_many)
+	if (!only_many) {
 		processes_go();
+		steady_start();
+		silent_lies(all);
+	}
 	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
 	guest[0].critical = VB_CRITICAL_SAID;
-	if (!only_many)
+	if (!only_many) {
 		lies(all);
+		steady_stop();
+	}
 	if (all || only_many)
 		many();
 	if (all) {
