@@ -5,9 +5,9 @@
  * vbalance_host, root, two CPUs and cgroup v2.
  *
  * The vCPU is in one cgroup, the hog in another one: first alike, but for a
- * quota; then the vCPU's has a small weight, and sleeps for a lock of its guest;
- * then the least, the hog's the greatest, and what the vCPU gets of the CPU it has
- * from boosts.
+ * quota; then it is moved, among groups and CPUs, while it is boosted; then its
+ * group has a small weight, and it sleeps for a lock of its guest; then the least,
+ * the hog's the greatest, and what the vCPU gets of the CPU it has from boosts.
  */
 #define _GNU_SOURCE
 #include <sys/mount.h>
@@ -20,6 +20,7 @@
 #define TURN_MS	3
 #define VCPU	"vbalance_test_vcpu"
 #define HOG	"vbalance_test_hog"
+#define OTHER	"vbalance_test_other"
 
 static char root[64] = "/tmp/vbalance_cgroup.XXXXXX";
 
@@ -53,13 +54,15 @@ static int group_new(const char *name)
 
 static void groups_end(void)
 {
+	static const char * const groups[] = { VCPU, HOG, OTHER };
 	char path[128];
+	size_t i;
 
 	/* A thread that has ended is a moment in its cgroup still. */
-	snprintf(path, sizeof(path), "%s/" VCPU, root);
-	AWAIT(!rmdir(path) || errno == ENOENT);
-	snprintf(path, sizeof(path), "%s/" HOG, root);
-	AWAIT(!rmdir(path) || errno == ENOENT);
+	for (i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", root, groups[i]);
+		AWAIT(!rmdir(path) || errno == ENOENT);
+	}
 	umount(root);
 	rmdir(root);
 }
@@ -74,7 +77,7 @@ static int groups_new(void)
 	}
 	if (put("cgroup.procs", "%ld", getpid()) &&
 	    put("cgroup.subtree_control", "+cpu", 0) &&
-	    group_new(VCPU) && group_new(HOG))
+	    group_new(VCPU) && group_new(HOG) && group_new(OTHER))
 		return 1;
 	groups_end();
 	return 0;
@@ -136,6 +139,157 @@ static void quota(pid_t tid)
 	       vcpu_percent(tid, 0) > QUOTA + 2,
 	       "without a quota: it does not limit");
 }
+
+/* ---- changes of a boosted thread's group ---- */
+
+#define CHANGES	5
+#define TRIES	100
+
+static int is_in(pid_t tid, const char *name)
+{
+	char path[64], line[256] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/cgroup", tid);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f) && strncmp(line, "0::", 3))
+		;
+	if (f)
+		fclose(f);
+	line[strcspn(line, "\n")] = 0;
+	return !strncmp(line, "0::/", 4) && !strcmp(line + 4, name);
+}
+
+static int is_fifo(pid_t tid)
+{
+	return attributes_of(tid).a.policy == SCHED_FIFO;
+}
+
+/* Each is made with @on 1, and undone with 0. */
+static int moved(pid_t tid, int on)
+{
+	return put(on ? OTHER "/cgroup.threads" : VCPU "/cgroup.threads", "%ld",
+		   tid);
+}
+
+static int limited(pid_t tid, int on)
+{
+	(void)tid;
+	return on ? put(VCPU "/cpu.max", "%ld " PERIOD, QUOTA * 200) :
+		    put(VCPU "/cpu.max", "max " PERIOD, 0);
+}
+
+static int in_cpuset(pid_t tid, int on)
+{
+	(void)tid;
+	return put(VCPU "/cpuset.cpus", "%ld", on ? here : there);
+}
+
+static int pinned(pid_t tid, int on)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(on ? here : there, &one);
+	return !sched_setaffinity(tid, sizeof(one), &one);
+}
+
+/*
+ * Boosted for as long as it has tokens. We are to see it, also where it comes to
+ * our CPU: as a real-time thread between it and the worker. Return: it was made
+ * during a boost; -1: nobody may do that to a real-time thread
+ * (CONFIG_RT_GROUP_SCHED).
+ */
+static int change_once(pid_t tid, int (*make)(pid_t tid, int on))
+{
+	struct sched_param p = { .sched_priority = 10 };
+	int good, refused = 0;
+
+	vm_must(sched_setscheduler(0, SCHED_FIFO, &p), "sched_setscheduler");
+	guest[0].critical = CRITICAL;
+	good = CATCH(is_fifo(tid));
+	if (good && !make(tid, 1))
+		refused = errno == EINVAL;
+	good = good && is_fifo(tid);
+	guest[0].critical = VB_CRITICAL_SAID;
+	p.sched_priority = 0;
+	vm_must(sched_setscheduler(0, SCHED_OTHER, &p), "sched_setscheduler");
+	return refused ? -1 : good;
+}
+
+/* @want: what the thread is then. @group: where it is. */
+static void change(pid_t tid, int (*make)(pid_t tid, int on),
+		   const struct attributes *want, const char *group,
+		   const char *what)
+{
+	struct attributes before = attributes_of(tid);
+	int i, got, seen = 0, same = 1, undone = 1;
+	char text[128];
+
+	generous("20000");
+	percent("boost_row", 100);
+	for (i = 0; i < TRIES && seen < CHANGES && same && undone; i++) {
+		got = change_once(tid, make);
+		if (got < 0) {
+			at_rest();
+			break;
+		}
+		seen += got;
+		/* Whether it was in time or not. */
+		same = becomes(tid, want) && is_in(tid, group);
+		undone = make(tid, 0) && becomes(tid, &before);
+	}
+	printf("# %s: %d of %d while it was boosted\n", what, seen, i);
+	snprintf(text, sizeof(text), "boosted, %s", what);
+	if (got < 0)
+		skip(text, "no real-time thread may, with this kernel");
+	else
+		report(seen == CHANGES, text);
+	snprintf(text, sizeof(text),
+		 "boosted, %s: that counts, the rest is as it was", what);
+	report(same, text);
+	snprintf(text, sizeof(text), "boosted, %s: and is undone", what);
+	report(undone && is_in(tid, VCPU), text);
+	snprintf(text, sizeof(text), "boosted, %s: each boost has ended once",
+		 what);
+	expect(begun(), ended(), text);
+	defaults();
+}
+
+/* As much as the hog: neither owes it anything, nor is it owed. */
+static void fair_share(pid_t tid, const char *what)
+{
+	int percent = vcpu_percent(tid, 0);
+	char text[96];
+
+	snprintf(text, sizeof(text), "%s: it has its share", what);
+	report(percent >= 35 && percent <= 65, text);
+}
+
+static void changes(pid_t tid)
+{
+	struct attributes was = attributes_of(tid), it = make_unusual(tid),
+			  moved_there = it;
+
+	CPU_ZERO(&moved_there.cpus);
+	CPU_SET(here, &moved_there.cpus);
+	change(tid, moved, &it, OTHER, "moved to another cgroup");
+	report(moved(tid, 1), "moved once more");
+	fair_share(tid, "moved to another cgroup");
+	report(moved(tid, 0), "moved back");
+	change(tid, limited, &it, VCPU, "given a quota");
+	change(tid, pinned, &moved_there, VCPU, "moved to another CPU");
+	if (put("cgroup.subtree_control", "+cpuset", 0) && in_cpuset(tid, 0))
+		change(tid, in_cpuset, &moved_there, VCPU, "its cpuset changed");
+	else
+		skip("boosted, its cpuset changed", "no cpuset controller");
+	fair_share(tid, "all changes undone");
+	vm_must(set_attr(tid, was.a), "sched_setattr");
+	set_slack(tid, was.slack);
+	report(is_same(tid, &was), "the thread is what it was first");
+}
+
+/* ---- a lock of its guest ---- */
 
 /* It sleeps, and has had more than its share just before: a part of a turn. */
 static int to_sleep_after_a_turn(void)
@@ -214,21 +368,6 @@ static void locks(void)
 	report(!vm_join(&thread[1]), "vCPU 1 ends well");
 }
 
-static int is_in(pid_t tid, const char *name)
-{
-	char path[64], line[256] = "";
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/cgroup", tid);
-	f = fopen(path, "r");
-	while (f && fgets(line, sizeof(line), f) && strncmp(line, "0::", 3))
-		;
-	if (f)
-		fclose(f);
-	line[strcspn(line, "\n")] = 0;
-	return !strncmp(line, "0::/", 4) && !strcmp(line + 4, name);
-}
-
 int main(void)
 {
 	struct attributes before;
@@ -253,6 +392,7 @@ int main(void)
 	/* First: what ran with a weight of 1 waits long for its next turn. */
 	quota(tid);
 	report(becomes(tid, &before), "a quota: the thread is as it was");
+	changes(tid);
 
 	locks();
 	report(put(VCPU "/cpu.weight", "%ld", 1) &&
