@@ -39,22 +39,25 @@ static inline void trace_filter(const char *event, const char *fmt, pid_t tid)
 		vm_must(-1, path);
 }
 
-/* Among the events, before what comes from it. */
-static inline void trace_mark(void)
+/*
+ * Among the events, before what comes from it. Not while the trace is emptied
+ * (EBADF).
+ */
+static inline void trace_mark(int n)
 {
 	static int fd = -1;
 	char path[256];
 
-	if (fd < 0) {
-		snprintf(path, sizeof(path), "%s/trace_marker", trace);
+	snprintf(path, sizeof(path), "%s/trace_marker", trace);
+	if (fd < 0)
 		fd = vm_must(open(path, O_WRONLY | O_CLOEXEC), path);
-	}
-	vm_must(write(fd, "vb_mark", 7), "trace_marker");
+	if (dprintf(fd, "vb_mark %d", n) < 0 && errno != EBADF)
+		vm_must(-1, path);
 }
 
 /*
  * Of a switch it is @prev and @next and their priorities that are filled in, of
- * a wake-up @next, of a mark nothing, else the others.
+ * a wake-up @next, of a mark @ns, its number, else the others.
  */
 struct boost_event {
 	enum { BOOST_BEGINS, BOOST_ENDS, SWITCH, WAKEUP, MARK } kind;
@@ -99,9 +102,11 @@ static inline int trace_parse(const char *line, struct boost_event *e)
 			      &pid, &e->vcpu, e->why, &e->ns) == 4 &&
 			pid == getpid();
 	}
-	if (strstr(at, ": tracing_mark_write: vb_mark")) {
+	p = strstr(at, ": tracing_mark_write: ");
+	if (p) {
 		e->kind = MARK;
-		return 1;
+		return sscanf(p, ": tracing_mark_write: vb_mark %ld", &e->ns) ==
+			1;
 	}
 	p = strstr(at, ": sched_wakeup: ");
 	if (p) {

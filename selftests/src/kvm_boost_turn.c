@@ -274,11 +274,16 @@ static void waits(int row)
 	       row, t.all, t.longest / 1000, t.steady, t.too_long, limit / 1000);
 	snprintf(text, sizeof(text), "boost_row=%d: who wakes up waits for boosts",
 		 row);
-	report(t.all >= WAITS, text);
+	report_if(was_steady(&looks), t.all >= WAITS, &looks, text);
 	snprintf(text, sizeof(text),
 		 "boost_row=%d: and no longer than for one turn", row);
 	report_turns(&t, &looks, text);
 	defaults();
+}
+
+static void disturbed(void)
+{
+	trace_mark(0);
 }
 
 /* ---- the CPU is given up at once ---- */
@@ -316,6 +321,7 @@ static long lasts_us(int *n)
 static void hands_over(int repay)
 {
 	long n = count("ended_done"), us, tick_us = tick_ns() / 1000;
+	struct looks looks = looks_now();
 	char text[128];
 	int i, ends;
 
@@ -336,6 +342,7 @@ static void hands_over(int repay)
 	snprintf(text, sizeof(text), "done, boost_repay=%d: at rest", repay);
 	report(at_rest(), text);
 	us = lasts_us(&ends);
+	looks = looks_since(looks);
 	hog_stop();
 	printf("# boost_repay=%d: %d times done, then the CPU was kept for %ld us (median; a tick: %ld us)\n",
 	       repay, ends, us, tick_us);
@@ -343,7 +350,7 @@ static void hands_over(int repay)
 	snprintf(text, sizeof(text),
 		 "done, boost_repay=%d: somebody else has the CPU before a tick could come",
 		 repay);
-	report(us >= 0 && us < tick_us / 4, text);
+	report_if(was_steady(&looks), us >= 0 && us < tick_us / 4, &looks, text);
 	defaults();
 }
 
@@ -360,6 +367,9 @@ int main(int argc, char **argv)
 	trace_filter("sched_wakeup", "pid == %d", 0);
 	tid = start(0);
 	before = attributes_of(tid);
+	disturbed();
+	steady_tells = disturbed;
+	steady_start();
 	hands_over(1);
 	hands_over(0);
 	for (i = 1; i < NR; i++)
@@ -367,9 +377,6 @@ int main(int argc, char **argv)
 	for (i = 0; i < NR; i++)
 		least_weight(i);
 	before.a.nice = 19;
-	trace_mark();
-	steady_tells = trace_mark;
-	steady_start();
 	turns(1);
 	turns(4);
 	waits(4);
