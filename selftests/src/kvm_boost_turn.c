@@ -115,15 +115,15 @@ static void all_critical(__u32 word)
 }
 
 /*
- * One vCPU after the other, from 1 to 9 ms apart: at once, both would use up their
- * rows beside each other; one that begins as another one ends goes on for longer.
+ * One vCPU after the other, so that some boost is always about to begin as
+ * another one goes on.
  */
 static void ask_in_turn(void)
 {
-	static unsigned int n;
+	static unsigned int next;
 
-	send(n++ % NR);
-	usleep((n * 7 % 9 + 1) * 1000);
+	send(next++ % NR);
+	usleep(1000);
 }
 
 /*
