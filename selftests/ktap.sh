@@ -83,6 +83,7 @@ ktap_end() {
 embed() {
 	ktap_prefix=$1
 	shift
+	ktap_since=$(cut -d. -f1 /proc/uptime)
 	"$@" > "$KTAP_TMP/embedded" 2>&1
 	ktap_status=$?
 	ktap_expected=0
@@ -100,6 +101,7 @@ embed() {
 		esac
 	done < "$KTAP_TMP/embedded"
 	rm "$KTAP_TMP/embedded"
+	echo "# $ktap_prefix: $(($(cut -d. -f1 /proc/uptime) - ktap_since)) s"
 	equal "$ktap_prefix: exit status" $ktap_status $ktap_expected
 }
 

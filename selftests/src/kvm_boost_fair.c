@@ -2,7 +2,7 @@
 /*
  * What a lying guest gains and its neighbour loses, and that nothing is left
  * of boosts whose thread, process, VM or module goes. Prints KTAP. Needs
- * /dev/kvm, vbalance_host, root and two CPUs.
+ * /dev/kvm, /dev/vhost-net (or leaves it out), vbalance_host, root and two CPUs.
  *
  *	kvm_boost_fair		all but the storm; BOOSTS (1000) short ones
  *	kvm_boost_fair many	only those
@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "steady.h"
+#include "vhostring.h"
 
 #define LIE_SECONDS	10
 /*
@@ -30,6 +31,7 @@ enum how {
 	IS_DONE,		/* is critical, and says that it is done */
 	INTERRUPTS,		/* has itself interrupted, and says nothing */
 	INTERRUPTS_RUNNING,	/* the same, and another vCPU of it runs */
+	RINGS_HELD,		/* the same, and its rings never want another one */
 	KICKS,			/* sleeps, critical, and is woken up */
 };
 
@@ -46,6 +48,7 @@ static const char * const how_name[] = {
 	[IS_DONE] = ", again and again",
 	[INTERRUPTS] = ", by interrupts",
 	[INTERRUPTS_RUNNING] = ", by interrupts while another vCPU runs",
+	[RINGS_HELD] = ", by interrupts, its rings held",
 	[KICKS] = ", by waking up",
 };
 
@@ -88,6 +91,7 @@ static void claim_once(enum how how)
 		break;
 	case INTERRUPTS:
 	case INTERRUPTS_RUNNING:
+	case RINGS_HELD:
 		send(0);
 		break;
 	case KICKS:
@@ -434,11 +438,22 @@ static int storm(void)
 /* Before the VM has an area. */
 static void silent_lies(bool all)
 {
+	struct device d;
+
 	lie((struct lie){ 20, 50, 50, 0, 100, INTERRUPTS, "no_vm_tokens" });
 	if (!all)
 		return;
 	lie((struct lie){ 50, 20, 50, 0, 100, INTERRUPTS_RUNNING, "no_vcpu_tokens" });
 	lie((struct lie){ 5, 4, 10, 1, 4, INTERRUPTS, NULL });
+	if (access("/dev/vhost-net", R_OK | W_OK)) {
+		skip("lying, its rings held", "no /dev/vhost-net");
+		return;
+	}
+	device_open(&d, VB_RING_F_EVENT_IDX);
+	device_allows(&d, 0);
+	report(AWAIT(count("rings") == RINGS), "the rings are known");
+	lie((struct lie){ 20, 50, 50, 0, 100, RINGS_HELD, "no_vm_tokens" });
+	device_close(&d);
 }
 
 /* With a long row it may lie for as long as it has tokens. */
