@@ -487,12 +487,14 @@ static long sent_to_preempted(int other, const char *counter, int awaited)
 	int i, good;
 
 	for (i = 0; i < TRIES; i++) {
-		/* Who has just lost its CPU may be asked for, not being served. */
-		if (!at_rest() ||
-		    !AWAIT(in_state(0, "preempted") &&
+		if (!AWAIT(in_state(0, "preempted") &&
 			   (!other || in_state(1, "running"))))
 			return -1;
 		n[0] = vm_preempted(&m, 0);
+		/* Who has just lost its CPU is asked for, not being served. */
+		if (hog.kind == HOG_FIFO &&
+		    (!at_rest() || n[0] != vm_preempted(&m, 0)))
+			continue;
 		n[1] = vm_preempted(&m, 1);
 		before = count(counter);
 		no = refused();

@@ -351,16 +351,19 @@ static int unlocked(__u64 turn)
 
 static void locks(void)
 {
+	static const char name[] =
+		"woken up by one that loses its CPU: boosted at once";
 	__u64 turn = TURN_MS * (__u64)vm_must(ioctl(m.vm, KVM_GET_TSC_KHZ, 0),
 					      "KVM_GET_TSC_KHZ");
-	int i, got, away = 0, first = 0;
+	__u64 end = now_ns() + 60000000000ULL * slowness();
+	int i, got = 0, away = 0, first = 0;
 
 	start(1);
 	report(put(VCPU "/cpu.weight", "%ld", 10), "a small weight");
 	generous("2000");
 	/* Who has to pay back a boost with such a weight waits for seconds. */
 	set_parameter("boost_repay", "0");
-	for (i = 0; i < 400 && away < AWAY; i++) {
+	for (i = 0; i < 400 && away < AWAY && now_ns() < end; i++) {
 		got = unlocked(turn);
 		if (got == -2)
 			break;
@@ -369,8 +372,10 @@ static void locks(void)
 	}
 	printf("# %d of %d before the hypercall was over, of %d\n", first, away, i);
 	/* The fair class alone has it so in every other one. */
-	report(away == AWAY && first * 4 > AWAY * 3,
-	       "woken up by one that loses its CPU: boosted at once");
+	if (got != -2 && away < AWAY / 4)
+		skip(name, "too few such moments on this machine");
+	else
+		report(got != -2 && first * 4 > away * 3, name);
 	defaults();
 	report(!vm_join(&thread[1]), "vCPU 1 ends well");
 }
