@@ -483,7 +483,7 @@ static void holders(const char *who)
  */
 static long sent_to_preempted(int other, const char *counter, int awaited)
 {
-	long n[2], before, no;
+	long n[2], before, no, got;
 	int i, good;
 
 	for (i = 0; i < TRIES; i++) {
@@ -510,14 +510,22 @@ static long sent_to_preempted(int other, const char *counter, int awaited)
 			      n[0] != vm_preempted(&m, 0));
 		if (!at_rest())
 			return -1;
-		/* Throttled meanwhile: it ran, lost its CPU and waits again. */
+		got = count(counter) - before;
+		/*
+		 * Who is before vCPU 0 is throttled at times: then it runs, loses
+		 * its CPU and waits again; or vCPU 1 goes.
+		 */
 		if (hog.kind == HOG_FIFO)
-			good &= n[0] == vm_preempted(&m, 0);
+			good &= in_state(0, "preempted") &&
+				n[0] == vm_preempted(&m, 0);
+		if (other)
+			good &= in_state(1, "running") &&
+				n[1] == vm_preempted(&m, 1);
 		/* The last one was a long one: it has to pause, or to pay. */
 		if (refused() > no)
 			usleep(20000);
 		else if (good)
-			return count(counter) - before;
+			return got;
 	}
 	return -1;
 }
