@@ -775,7 +775,8 @@ static int boost_ends(void)
 		lost = lost_cpu();
 		send(0);
 		AWAIT((is = said_now()).not_needed > was.not_needed ||
-		      is.fast_path > was.fast_path || lost_cpu() > lost);
+		      is.fast_path > was.fast_path || !same ||
+		      lost_cpu() > lost);
 		gone = is.fast_path > was.fast_path;
 		same &= host[1].boosted && in_state(1, "preempted");
 		guest[1].critical = VB_CRITICAL_SAID;

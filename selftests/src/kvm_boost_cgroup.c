@@ -372,10 +372,11 @@ static void locks(void)
 	}
 	printf("# %d of %d before the hypercall was over, of %d\n", first, away, i);
 	/* The fair class alone has it so in every other one. */
-	if (got != -2 && away < AWAY / 4)
+	if (got != -2 && away < AWAY / 4 && now_ns() >= end)
 		skip(name, "too few such moments on this machine");
 	else
-		report(got != -2 && first * 4 > away * 3, name);
+		report(got != -2 && (away == AWAY || now_ns() >= end) &&
+		       first * 4 > away * 3, name);
 	defaults();
 	report(!vm_join(&thread[1]), "vCPU 1 ends well");
 }
