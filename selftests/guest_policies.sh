@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Mappings, what policy=cost does in an absence of the holder, and irqbalance.
-# Runs in the lab's L1 and drives guest 0 (two virtio-net devices), whose four
-# vCPUs share one CPU.
+# Runs in the lab's L1, which needs three CPUs, and drives guest 0 (two
+# virtio-net devices), whose four vCPUs share one CPU.
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
 # shellcheck source=selftests/lablib.sh
@@ -10,8 +10,13 @@
 unload vbalance_host
 load vbalance_host
 guest 0 'rmmod vbalance_guest 2>/dev/null; true'
+# But for their load: there two share each of two CPUs.
+pinning=$PIN
+PIN=spread
 guest_pin 0
 embed "load" guest 0 'exec /lab/selftests/guest_load.sh'
+PIN=$pinning
+guest_pin 0
 guest 0 'rmmod vbalance_guest 2>/dev/null; true'
 
 # ---- mapping ----
@@ -36,6 +41,19 @@ guest 0 'echo single > /sys/module/vbalance_guest/parameters/mapping'
 check "mapping=single brings all to one vCPU" await 120 together
 follows() { [ "$(g 0 decided move_follow)" -gt 0 ]; }
 check "mapping=single: one leads, the others follow" follows
+# Of those that follow, the one that most comes through.
+leader=${irqs%% *}
+bound=$(g 0 'cols $GUEST/irqs handled irq affinity' | sed -n 's/ free$//p' |
+	sort -n | cut -d ' ' -f 2 | grep -v -x "$leader" | tail -n 1)
+place() { g 0 "where $1" | cut -d ' ' -f 2; }
+elsewhere=$((($(place "$leader") + 1) % 4))
+guest 0 "echo $elsewhere > /proc/irq/$bound/smp_affinity_list"
+goes() { [ "$(place "$bound")" = $elsewhere ]; }
+check "mapping=single: one is bound to another vCPU, and goes there" await 60 goes
+traffic_more 50
+equal "mapping=single: it stays there" "$(place "$bound")" "$elsewhere"
+guest 0 "echo 0-3 > /proc/irq/$bound/smp_affinity_list"
+check "mapping=single: it follows again when it may" await 120 together
 guest 0 'echo per-irq > /sys/module/vbalance_guest/parameters/mapping; echo paper > /sys/module/vbalance_guest/parameters/policy'
 check "mapping=per-irq parts them again" await 60 apart
 traffic_stop "every packet is answered once"

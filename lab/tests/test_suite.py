@@ -119,6 +119,19 @@ class Results(unittest.TestCase):
         self.assertEqual(states, ["passed", "passed", "failed", "failed",
                                   "failed"])
 
+    def test_durations(self):
+        output = ("@test begin 0\n# took 7 s\n1..0\n\n# took 12 s\n@test end 0 0\n"
+                  "@test begin 1\n1..2\nok 1 - y\n")
+        self.assertEqual(suite.durations(BOOT, output), "l2-0/g.sh 12")
+        self.assertEqual(suite.durations(BOOT, ""), "")
+
+    def test_marks(self):
+        script = [*suite.MARKS, "begin 0", "printf x; false", "end 0 $?"]
+        out = subprocess.run(["sh", "-c", "\n".join(script)], text=True,
+                             capture_output=True, check=True).stdout
+        self.assertEqual(suite.split_output(out)[0][1], 1)
+        self.assertRegex(suite.durations(BOOT, out), r"^l2-0/g.sh \d+$")
+
     def test_boot_that_never_came_up(self):
         self.assertEqual([s for _, s in self.results("", 3, "panic")],
                          ["failed"] * 3)
@@ -197,7 +210,7 @@ class Lacking(unittest.TestCase):
         prepared = []
         self.patch(session, "prepare", prepare)
         self.patch(suite, "_start", start)
-        self.patch(suite, "_finish", lambda r: [
+        self.patch(suite, "_finish", lambda r, output: [
             Result(f"{r.boot.name}: ran", PASSED)])
         self.patch(suite, "_show_failed_output", lambda *args: None)
         tally = suite.Tally()

@@ -170,11 +170,18 @@ def on_kernels(boots: list[Boot], host: str, guest: str) -> list[Boot]:
             if fits(b, host, guest) and _has_part(b, host, guest)]
 
 
+# Shell: begin N, end N STATUS; what split_output() and durations() read.
+MARKS = [
+    'begin() { began=$(date +%s); printf "\\n@test begin %s\\n" "$1"; }',
+    'end() {',
+    'printf "\\n# took %s s" $(($(date +%s) - began))',
+    'printf "\\n@test end %s %s\\n" "$1" "$2"; }',
+]
+
+
 def driver(boot: Boot) -> str:
     """L1 script that runs the tests; marks where each begins and ends."""
-    lines = ["#!/bin/sh", ". /lab/lib.sh", "cd /lab/selftests",
-             'begin() { printf "\\n@test begin %s\\n" "$1"; }',
-             'end() { printf "\\n@test end %s %s\\n" "$1" "$2"; }']
+    lines = ["#!/bin/sh", ". /lab/lib.sh", "cd /lab/selftests", *MARKS]
     timeout = f"timeout -k {KILL_AFTER} {boot.test_timeout * boot.slow}"
     for i, test in enumerate(boot.tests):
         path = shlex.quote(f"./{test.path}")
@@ -206,6 +213,14 @@ def split_output(text: str) -> dict[int, tuple[str, int | None]]:
     if current is not None:
         found[current] = ("\n".join(lines), None)
     return found
+
+
+def durations(boot: Boot, output: str) -> str:
+    """What each test took, for those who wonder where the time went."""
+    return ", ".join(
+        f"{boot.tests[i].name} {m[1]}"
+        for i, (text, _) in sorted(split_output(output).items())
+        if (m := re.search(r"^# took (\d+) s\Z", text, re.M)))
 
 
 def boot_results(boot: Boot, output: str, code: int,
@@ -282,14 +297,17 @@ def _start(boot: Boot, out: Path) -> _Running:
     return _Running(boot, out, proc, time.monotonic())
 
 
-def _finish(run: _Running) -> list[Result]:
+def _output(run: _Running) -> str:
+    log = run.out / "l1-script.log"
+    return log.read_text(errors="replace") if log.exists() else ""
+
+
+def _finish(run: _Running, output: str) -> list[Result]:
     code = run.proc.returncode
     try:
         reason = json.loads((run.out / "result.json").read_text())["reason"]
     except FileNotFoundError:
         reason = tail(run.out / "lab.log", 3)
-    log = run.out / "l1-script.log"
-    output = log.read_text(errors="replace") if log.exists() else ""
     return boot_results(run.boot, output, code, reason)
 
 
@@ -333,11 +351,13 @@ def run_boots(boots: list[Boot], side: int, taken: Callable[[], int],
             time.sleep(0.1)
             for r in [r for r in running if r.proc.poll() is not None]:
                 running.remove(r)
+                output = _output(r)
                 print(f"== boot {r.boot.name}: "
-                      f"{time.monotonic() - r.start:.0f} s", flush=True)
-                results = _finish(r)
+                      f"{time.monotonic() - r.start:.0f} s: "
+                      f"{durations(r.boot, output) or 'no test'}", flush=True)
+                results = _finish(r, output)
                 tally.add(results)
-                _show_failed_output(r.boot, r.out, results)
+                _show_failed_output(r, output, results)
                 if r.proc.returncode == session.EXIT_INTERRUPTED:
                     raise Interrupted
     finally:
@@ -345,16 +365,14 @@ def run_boots(boots: list[Boot], side: int, taken: Callable[[], int],
             stop_group(r.proc, 30.0)
 
 
-def _show_failed_output(boot: Boot, out: Path, results: list[Result]) -> None:
+def _show_failed_output(run: _Running, output: str,
+                        results: list[Result]) -> None:
     """What failed tests printed: a log in the cache is soon forgotten."""
     if any(r.state == FAILED for r in results):
-        print(tail(out / "lab.log", 100), flush=True)
-    log = out / "l1-script.log"
-    if not log.exists():
-        return
-    by_number = split_output(log.read_text(errors="replace"))
-    for i, test in enumerate(boot.tests):
-        prefix = f"{boot.name}: {test.name}"
+        print(tail(run.out / "lab.log", 100), flush=True)
+    by_number = split_output(output)
+    for i, test in enumerate(run.boot.tests):
+        prefix = f"{run.boot.name}: {test.name}"
         if i in by_number and any(
                 r.state == FAILED and (r.name + ":").startswith(prefix + ":")
                 for r in results):
