@@ -39,13 +39,14 @@ done
 [ "${LONG-}" ] || skip "hook=kprobe" "takes long: make test-long"
 
 # The same whatever the hooks are.
+if [ "${LONG-}" ]; then set --; else set -- short; fi
 check "load" load vbalance_host
 probed() { grep -c -e ' __sched_setscheduler+' -e ' set_user_nice+' /sys/kernel/debug/kprobes/list; }
 ! grep -q "^boost_changes on" $HOST/features || [ "$(probed)" = 2 ]
 ok $? "others' changes of threads are probed"
-embed "attributes" kvm_boost_attr
+embed "attributes" kvm_boost_attr "$@"
 embed "parts of them" kvm_boost_keep
-embed "cgroups" kvm_boost_cgroup
+embed "cgroups" kvm_boost_cgroup "$@"
 embed "late" kvm_boost_late
 if trace_on vbalance_host/vb_host_boost_end; then
 	embed "bound" kvm_boost_bound "$TRACE"
@@ -61,13 +62,8 @@ else
 	skip "turn" "no trace events"
 fi
 embed "paid back" kvm_boost_repay
-if [ "${LONG-}" ]; then
-	embed "fairness" kvm_boost_fair
-	embed "liars" kvm_boost_liars
-else
-	embed "fairness" kvm_boost_fair short
-	embed "liars" kvm_boost_liars short
-fi
+embed "fairness" kvm_boost_fair "$@"
+embed "liars" kvm_boost_liars "$@"
 check "unload" unload vbalance_host
 for what in unload unload-asleep; do
 	check "$what: load" load vbalance_host

@@ -8,6 +8,9 @@
  * quota; then it is moved, among groups and CPUs, while it is boosted; then its
  * group has a small weight, and it sleeps for a lock of its guest; then the least,
  * the hog's the greatest, and what the vCPU gets of the CPU it has from boosts.
+ *
+ *	kvm_boost_cgroup	a minute for a lock's moments, if it needs that
+ *	kvm_boost_cgroup short	a third of it
  */
 #define _GNU_SOURCE
 #include <sys/mount.h>
@@ -349,13 +352,13 @@ static int unlocked(__u64 turn)
 
 #define AWAY	20
 
-static void locks(void)
+static void locks(long seconds)
 {
 	static const char name[] =
 		"woken up by one that loses its CPU: boosted at once";
 	__u64 turn = TURN_MS * (__u64)vm_must(ioctl(m.vm, KVM_GET_TSC_KHZ, 0),
 					      "KVM_GET_TSC_KHZ");
-	__u64 end = now_ns() + 60000000000ULL * slowness();
+	__u64 end = now_ns() + 1000000000ULL * seconds * slowness();
 	int i, got = 0, away = 0, first = 0;
 
 	start(1);
@@ -381,8 +384,9 @@ static void locks(void)
 	report(!vm_join(&thread[1]), "vCPU 1 ends well");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	int is_short = argc > 1 && !strcmp(argv[1], "short");
 	struct attributes before;
 	pid_t tid;
 	long n;
@@ -407,7 +411,7 @@ int main(void)
 	report(becomes(tid, &before), "a quota: the thread is as it was");
 	changes(tid);
 
-	locks();
+	locks(is_short ? 20 : 60);
 	report(put(VCPU "/cpu.weight", "%ld", 1) &&
 	       put(HOG "/cpu.weight", "%ld", 10000), "weights");
 	generous("2000");
