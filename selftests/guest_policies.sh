@@ -48,7 +48,7 @@ bound=$(g 0 'cols $GUEST/irqs handled irq affinity' | sed -n 's/ free$//p' |
 place() { g 0 "where $1" | cut -d ' ' -f 2; }
 elsewhere=$((($(place "$leader") + 1) % 4))
 guest 0 "echo $elsewhere > /proc/irq/$bound/smp_affinity_list"
-goes() { [ "$(place "$bound")" = $elsewhere ]; }
+goes() { [ "$(place "$bound")" = "$elsewhere" ]; }
 check "mapping=single: one is bound to another vCPU, and goes there" await 60 goes
 traffic_more 50
 equal "mapping=single: it stays there" "$(place "$bound")" "$elsewhere"
