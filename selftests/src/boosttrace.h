@@ -22,9 +22,29 @@ static inline FILE *trace_open(const char *file, const char *mode)
 	return f;
 }
 
+static inline void trace_recording(const char *on)
+{
+	FILE *f = trace_open("tracing_on", "w");
+
+	if (fputs(on, f) < 0 || fclose(f))
+		vm_must(-1, "tracing_on");
+}
+
+/* From now on, into an empty buffer. */
 static inline void trace_empty(void)
 {
 	fclose(trace_open("trace", "w"));
+	trace_recording("1");
+}
+
+/*
+ * What was recorded, no more comes to it until trace_empty(): in a buffer that is
+ * full a reader loses what is written meanwhile, and all that was there before.
+ */
+static inline FILE *trace_read(void)
+{
+	trace_recording("0");
+	return trace_open("trace", "r");
 }
 
 /* Only these of an event, "sched_switch" say, are recorded. */
@@ -41,7 +61,7 @@ static inline void trace_filter(const char *event, const char *fmt, pid_t tid)
 
 /*
  * Among the events, before what comes from it. Not while the trace is emptied
- * (EBADF).
+ * or read (EBADF).
  */
 static inline void trace_mark(int n)
 {

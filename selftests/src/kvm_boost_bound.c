@@ -22,7 +22,7 @@ struct ends {
 /* What was recorded of ours since the trace was emptied. */
 static struct ends ends_of(long limit)
 {
-	FILE *f = trace_open("trace", "r");
+	FILE *f = trace_read();
 	struct ends e = { };
 	struct boost_event b;
 

@@ -351,7 +351,7 @@ static int opening(struct device *d, int kicks)
  */
 static long openings_us(int times)
 {
-	FILE *f = trace_open("trace", "r");
+	FILE *f = trace_read();
 	long us[2 * OPENINGS], sent = 0, open = -1;
 	struct boost_event e;
 	int n = 0;

@@ -24,7 +24,7 @@
 static int waits_of(pid_t tid, const char *why, long *us)
 {
 	long from = 0, on = -1, waits = -1;
-	FILE *f = trace_open("trace", "r");
+	FILE *f = trace_read();
 	struct boost_event e;
 	int n = 0;
 

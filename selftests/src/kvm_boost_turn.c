@@ -71,7 +71,7 @@ static void report_turns(const struct turns *t, const struct looks *l,
  */
 static struct turns turns_of(pid_t tid, long limit)
 {
-	FILE *f = trace_open("trace", "r");
+	FILE *f = trace_read();
 	struct turn now = { }, last = { };
 	struct turns t = { };
 	long begun[NR] = { };
@@ -185,11 +185,12 @@ static void turns(int row)
 	snprintf(text, sizeof(text), "%s: nobody waits longer than that", what);
 	report_turns(&t, &looks, text);
 	/*
-	 * But for a machine on which every timer is. A boost that is extended has
-	 * several bounds, and each can be late.
+	 * But for a machine on which every timer is: with a debug kernel a bound,
+	 * which the worker wakes up for, is late up to 4.3 times as often as a
+	 * look. A boost that is extended has several bounds, and each can be late.
 	 */
 	snprintf(text, sizeof(text), "%s: few ends are late", what);
-	report_if(late * looks.all > 4 * looks.late * bounds,
+	report_if(late * looks.all > (slowness() > 1 ? 8 : 4) * looks.late * bounds,
 		  late * FEW_LATE <= bounds, &looks, text);
 	defaults();
 }
@@ -229,7 +230,7 @@ static int is_boosted_vcpu(const struct boost_event *e)
  */
 static struct turns waits_of(long limit)
 {
-	FILE *f = trace_open("trace", "r");
+	FILE *f = trace_read();
 	struct turn wait = { };
 	struct turns t = { };
 	struct boost_event e;
@@ -309,7 +310,7 @@ static void disturbed(void)
  */
 static long lasts_us(int *n)
 {
-	FILE *f = trace_open("trace", "r");
+	FILE *f = trace_read();
 	long us[2 * DONES], off = -1, done = -1;
 	struct boost_event e;
 
