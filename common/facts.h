@@ -18,7 +18,24 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "../compat/hrtimer.h"
 #include "../core/facts.h"
+
+/*
+ * What both modules hand to functions that they link to: symbol versions cover
+ * it, and there may be none.
+ */
+#define VB_LINKED_FACTS(group)						\
+	VB_SIZE(group, file_operations), VB_SIZE(group, hrtimer),	\
+	VB_SIZE(group, irq_work), VB_SIZE(group, mutex),		\
+	VB_SIZE(group, notifier_block), VB_SIZE(group, work_struct),	\
+	VB_MEMBER(group, notifier_block, notifier_call),		\
+	VB_MEMBER(group, seq_file, private),				\
+	VB_HRTIMER_FACTS(group)
+#define VB_KPROBE_FACTS(group)						\
+	VB_SIZE(group, kprobe),						\
+	VB_MEMBER(group, kprobe, symbol_name),				\
+	VB_MEMBER(group, kprobe, pre_handler),
 
 struct vb_btf_file {
 	struct vb_btf btf;
@@ -132,22 +149,31 @@ static void vb_fact_complain(const struct vb_fact *f,
  *
  * What differs is said in the log. /sys is looked for where the caller's
  * process has its root. Where the module is built in, or has no
- * description of its own, what is not found has not been compared.
+ * description of its own, what is not found has not been compared. Of a
+ * description that cannot be read (no memory; a kind of type that is newer than
+ * this) everything differs.
  * Context: process, sleeps; the module is there.
- * Return: number of facts that were compared, or a negative errno: none.
+ * Return: number of facts that were compared; -ENOENT: there is no description;
+ *	or another negative errno: see above.
  */
 static int vb_facts_check(const char *module, const struct vb_fact *facts,
 			  int nr, const char **differs)
 {
 	struct vb_finding *r = kcalloc(nr, sizeof(*r), GFP_KERNEL);
 	bool has_module;
-	int n, err, compared = 0;
+	int n, err = -ENOMEM, compared = 0;
 
 	for (n = 0; n < nr; n++)
 		differs[facts[n].group] = NULL;
-	if (!r)
-		return -ENOMEM;
-	err = vb_facts_find(module, facts, r, nr, &has_module);
+	if (r)
+		err = vb_facts_find(module, facts, r, nr, &has_module);
+	/* There is a description, which says nothing to us: anything may differ. */
+	if (err && err != -ENOENT) {
+		pr_warn("BTF of %s cannot be read: error %d\n",
+			module ?: "the kernel", err);
+		for (n = 0; n < nr; n++)
+			differs[facts[n].group] = "BTF that cannot be read";
+	}
 	for (n = 0; !err && n < nr; n++) {
 		if (r[n].state == VB_FACT_ABSENT &&
 		    (facts[n].optional || (module && !has_module)))
@@ -160,6 +186,12 @@ static int vb_facts_check(const char *module, const struct vb_fact *facts,
 	}
 	kfree(r);
 	return err ?: compared;
+}
+
+/* With what to refuse when what is needed differs. @compared: see above. */
+static int vb_facts_refusal(int compared)
+{
+	return compared == -ENOMEM ? -ENOMEM : -ENOEXEC;
 }
 
 #endif /* _VB_COMMON_FACTS_H */

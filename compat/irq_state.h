@@ -84,6 +84,17 @@ static inline void vb_lockdep_handler_end(bool threaded)
 #endif
 }
 
+#ifdef HAVE_irqstat
+#define VB_IRQSTAT_FACTS(group)	VB_MEMBER(group, irqstat, cnt),
+#else
+#define VB_IRQSTAT_FACTS(group)
+#endif
+#ifdef CONFIG_TRACE_IRQFLAGS
+#define VB_LOCKDEP_FACTS(group)	\
+	VB_MEMBER(group, task_struct, hardirq_threaded),
+#else
+#define VB_LOCKDEP_FACTS(group)
+#endif
 /* To be compared with the running kernel (core/facts.h). */
 #define VB_IRQ_STATE_FACTS(group)					\
 	VB_ENUM(group, IRQS_PENDING, VB_IRQS_PENDING),			\
@@ -91,6 +102,7 @@ static inline void vb_lockdep_handler_end(bool threaded)
 		  core_internal_state__do_not_mess_with_it),		\
 	VB_MEMBER(group, irq_desc, kstat_irqs),				\
 	VB_MEMBER(group, irq_desc, tot_count),				\
-	VB_MEMBER(group, kernel_stat, irqs_sum),
+	VB_MEMBER(group, kernel_stat, irqs_sum),			\
+	VB_IRQSTAT_FACTS(group) VB_LOCKDEP_FACTS(group)
 
 #endif /* _VB_COMPAT_IRQ_STATE_H */

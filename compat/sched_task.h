@@ -127,7 +127,9 @@ static inline u64 vb_task_charge(struct task_struct *p, u64 ns)
 
 /* What of them to compare with the running kernel (core/facts.h). */
 #ifdef HAVE_custom_slice
-#define VB_CUSTOM_SLICE_FACTS(group)	VB_MEMBER(group, task_struct, se.slice),
+#define VB_CUSTOM_SLICE_FACTS(group)	\
+	VB_MEMBER(group, task_struct, se.slice), \
+	VB_MEMBER(group, task_struct, se.custom_slice),
 #else
 #define VB_CUSTOM_SLICE_FACTS(group)
 #endif

@@ -121,7 +121,7 @@ static inline void vb_boost_pay(struct vb_bucket *vm, struct vb_bucket *vcpu,
 /**
  * struct vb_turn - boosts on one CPU that follow each other, of any vCPUs
  * @ns: CPU time that they have taken
- * @last: when the last of it was paid
+ * @last: when one was allowed last, or paid for
  *
  * Buckets would allow a burst. What else runs on that CPU, kernel threads too,
  * waits for no longer than this.
@@ -133,35 +133,34 @@ struct vb_turn {
 /**
  * vb_turn_pay() - account CPU time of a boost
  * @t: the CPU's; callers serialise
- * @ns: CPU time up to now
- * @pause: others must have had the CPU for this long between two turns, ns
+ * @ns: CPU time up to now, as far as it is known: 0 of a thread that was looked
+ *	at between two ticks of its CPU may have had that all the time
  * @now: ns of a monotonic clock
  */
-static inline void vb_turn_pay(struct vb_turn *t, u64 ns, u64 pause, u64 now)
+static inline void vb_turn_pay(struct vb_turn *t, u64 ns, u64 now)
 {
-	/*
-	 * Nothing, where it was looked at between two ticks of its CPU, which
-	 * note how far a thread has come: it may have had that all the time.
-	 */
-	if (ns && now >= t->last && now - t->last >= pause + ns)
-		t->ns = 0;
 	t->ns += ns;
 	t->last = now;
 }
 
 /**
- * vb_turn_allows() - may there be another boost on this CPU now?
- * @t: the CPU's
+ * vb_turn_ask() - may there be another boost on this CPU now?
+ * @t: the CPU's; a new turn begins if others have had the CPU for long enough
  * @most: of a turn, ns; the last boost may exceed it by its own length
- * @pause: as for vb_turn_pay()
+ * @pause: others must have had the CPU for this long between two turns, ns; a
+ *	boost that goes on is paid for or asked for again as often
  * @now: ns
  *
  * Return: there may.
  */
-static inline bool vb_turn_allows(const struct vb_turn *t, u64 most, u64 pause,
-				  u64 now)
+static inline bool vb_turn_ask(struct vb_turn *t, u64 most, u64 pause, u64 now)
 {
-	return t->ns < most || (now >= t->last && now - t->last >= pause);
+	if (now >= t->last && now - t->last >= pause)
+		t->ns = 0;
+	if (t->ns >= most)
+		return false;
+	t->last = now;
+	return true;
 }
 
 /*

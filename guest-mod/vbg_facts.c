@@ -5,12 +5,20 @@
  * symbol versions (Debian until 6.17) another release may load this module,
  * and no symbol that it links to covers these.
  */
+#include <linux/hrtimer.h>
 #include <linux/irq.h>
+#include <linux/irq_work.h>
 #include <linux/irqdesc.h>
 #include <linux/kernel_stat.h>
+#include <linux/kprobes.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/pci.h>
 #include <linux/sched.h>
+#include <linux/seq_file.h>
 #include <linux/virtio.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
 
 #include "../common/facts.h"
 #include "../common/release.h"
@@ -20,6 +28,12 @@
 #include "vbg.h"
 
 static const struct vb_fact vbg_facts[] = {
+	VB_LINKED_FACTS(VBG_F_LOAD)
+#ifdef CONFIG_KPROBES
+	VB_KPROBE_FACTS(VBG_F_LOAD)
+#endif
+	VB_SIZE(VBG_F_LOAD, delayed_work),
+	VB_SIZE(VBG_F_LOAD, xarray),
 	VB_TRACE(VBG_F_LOAD, irq_handler_entry, "0(*,4,irqaction*"),
 	VB_TRACE(VBG_F_LOAD, irq_handler_exit, "0(*,4,irqaction*,4"),
 	VB_TRACE(VBG_F_LOAD, softirq_entry, "0(*,4"),
@@ -85,19 +99,20 @@ static int vbg_facts_compared;
  * Another release is if all of this is the same in it; without BTF nobody knows.
  * Context: process, sleeps.
  *
- * Return: 0, or -ENOEXEC: not at all.
+ * Return: 0; -ENOEXEC: not at all; -ENOMEM.
  */
 int vbg_facts_check(void)
 {
 	vbg_facts_compared = vb_facts_check(NULL, vbg_facts,
 					    ARRAY_SIZE(vbg_facts),
 					    vbg_differs);
-	if (vbg_facts_compared < 0) {
+	if (vbg_facts_compared == -ENOENT) {
 		pr_info("no BTF to compare with (error %d): only the release is checked\n",
 			vbg_facts_compared);
 		return vb_check_release();
 	}
-	return vbg_differs[VBG_F_LOAD] ? -ENOEXEC : 0;
+	return vbg_differs[VBG_F_LOAD] ? vb_facts_refusal(vbg_facts_compared) :
+					 0;
 }
 
 /* How many facts were compared; negative errno: why none. */

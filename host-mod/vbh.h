@@ -91,6 +91,7 @@ struct vbh_lift {
 	bool has_attr, has_nice;
 	bool had_attr;			/* and it was done: in attr */
 	bool refused;			/* what the scheduler has done all the same */
+	int missed;			/* calls that were not noted, so far */
 	struct sched_attr attr;
 	long nice;
 	/* At the end. */
@@ -105,7 +106,7 @@ int vbh_lift(struct vbh_lift *l, struct task_struct *p);
 void vbh_unlift(struct vbh_lift *l, u64 repay);
 bool vbh_lift_settle(struct vbh_lift *l);
 void vbh_lift_init(const struct task_struct *lifter);
-int vbh_lift_sees_changes(const char **missing);
+int vbh_lift_error(const char **why);
 void vbh_lift_exit(void);
 
 /* ---- boosts (vbh_boost.c) ---- */
@@ -130,6 +131,7 @@ void vbh_lift_exit(void);
 	X(VBH_B_IN_ROW, "in_row")			\
 	X(VBH_B_PAUSE, "pause")				\
 	X(VBH_B_POLICY, "other_policy")			\
+	X(VBH_B_UNWATCHED, "unwatched")			\
 	X(VBH_B_NOT_NEEDED, "not_needed")		\
 	X(VBH_B_TRANSMIT, "transmit")			\
 	X(VBH_B_USER_CHANGED, "user_changed")		\
@@ -171,6 +173,7 @@ struct vbh_boost {
 	u32 word;			/* the vCPU's, as it was wanted */
 	struct list_head active;
 	u64 deadline;			/* ns, monotonic; ended: next look */
+	int cpu;			/* whose time was asked for */
 	int ended;			/* why, put back; 0: not yet */
 	u64 paid, paid_until;		/* CPU time, ns */
 	u64 debt, debt_since;		/* of the last boost; ns, monotonic */
@@ -274,7 +277,6 @@ enum vbh_feature {
 	VBH_F_REGISTRATION,
 	VBH_F_REDIRECT,
 	VBH_F_BOOST,
-	VBH_F_CHANGES,
 	VBH_F_REPAY,
 	VBH_F_RINGS,
 	VBH_F_KICKS,
@@ -349,9 +351,10 @@ void vbh_kretprobe_del(struct vbh_kretprobe *p);
 
 /* ---- does the running kernel fit? (vbh_facts.c) ---- */
 
-void vbh_facts_check_kernel(void);
+int vbh_facts_check_kernel(void);
 void vbh_facts_check_kvm(void);
 void vbh_facts_check_vhost(void);
+int vbh_facts_error(void);
 const char *vbh_facts_differ(enum vbh_feature f);
 
 /* ---- run states (vbh_state.c) ---- */

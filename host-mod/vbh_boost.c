@@ -200,7 +200,7 @@ static u64 vbh_boost_bound(void)
 	return (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
 }
 
-/* Counts why not. */
+/* For the CPU that it is on. Counts why not. */
 static bool vbh_boost_cpu_allows(struct vbh_vcpu *v)
 {
 	int nr = task_cpu(v->boost.task);
@@ -208,17 +208,28 @@ static bool vbh_boost_cpu_allows(struct vbh_vcpu *v)
 	u32 percent = READ_ONCE(vbh_boost_cpu_share);
 	u64 bound = vbh_boost_bound(), now = ktime_get_mono_fast_ns();
 
+	v->boost.cpu = nr;
 	vb_bucket_fill(bucket, percent, now);
 	if (!percent || bucket->tokens <= 0) {
 		vbh_boost_count(v, VBH_B_NO_CPU_TOKENS);
 		return false;
 	}
-	if (!vb_turn_allows(per_cpu_ptr(&vbh_cpu_turn, nr),
-			    bound * READ_ONCE(vbh_boost_row), bound, now)) {
+	if (!vb_turn_ask(per_cpu_ptr(&vbh_cpu_turn, nr),
+			 bound * READ_ONCE(vbh_boost_row), bound, now)) {
 		vbh_boost_count(v, VBH_B_CPU_TURN);
 		return false;
 	}
 	return true;
+}
+
+/*
+ * A thread that may run elsewhere is moved when its CPU has several that are
+ * real-time, and its boost to a CPU that was not asked.
+ */
+static bool vbh_boost_strayed(struct vbh_vcpu *v)
+{
+	return task_cpu(v->boost.task) != v->boost.cpu &&
+	       !vbh_boost_cpu_allows(v);
 }
 
 static void vbh_boost_pay(struct vbh_vcpu *v, u64 ns)
@@ -247,8 +258,7 @@ static void vbh_boost_charge(struct vbh_vcpu *v)
 	vbh_boost_pay_cpu(v, sum - b->paid_until);
 	/* Not the fee: who is refused has paid it, and nobody had the CPU. */
 	vb_turn_pay(per_cpu_ptr(&vbh_cpu_turn, task_cpu(b->task)),
-		    sum - b->paid_until, vbh_boost_bound(),
-		    ktime_get_mono_fast_ns());
+		    sum - b->paid_until, ktime_get_mono_fast_ns());
 	b->paid_until = sum;
 }
 
@@ -273,11 +283,12 @@ bool vbh_boost_goes_on(const struct vbh_vcpu *v)
  */
 static void vbh_boost_missed(struct vbh_vcpu *v)
 {
-	u32 state = READ_ONCE(v->word) & VBH_STATE_MASK;
 	enum vbh_boost_count why;
 	struct task_struct *task;
 	struct vbh_vcpu *w;
+	u32 state;
 
+	/* What is seen without a CPU from here on is there until the end. */
 	preempt_disable();
 	/*
 	 * When the hooks go, this feature is off before: states are not
@@ -285,6 +296,7 @@ static void vbh_boost_missed(struct vbh_vcpu *v)
 	 */
 	if (READ_ONCE(vbh_features[VBH_F_BOOST].err))
 		goto out;
+	state = READ_ONCE(v->word) & VBH_STATE_MASK;
 	why = vbh_is_critical(v);
 	w = READ_ONCE(v->vm->waits);
 	if (why && state == VB_VCPU_PREEMPTED) {
@@ -389,6 +401,7 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 	struct vbh_boost *b = &v->boost;
 	bool needed;
 	u32 state;
+	int err;
 
 	b->paid = 0;
 	b->ended = 0;
@@ -418,9 +431,11 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
 	}
 	b->paid_until = READ_ONCE(b->task->se.sum_exec_runtime);
 	vbh_boost_tell(v, true);
-	if (vbh_lift(&b->lift, b->task)) {
+	err = vbh_lift(&b->lift, b->task);
+	if (err) {
 		vbh_boost_tell(v, false);
-		vbh_boost_count(v, VBH_B_POLICY);
+		vbh_boost_count(v, err == -EOPNOTSUPP ? VBH_B_UNWATCHED :
+							VBH_B_POLICY);
 		vbh_boost_later(b);
 		return false;
 	}
@@ -529,8 +544,12 @@ static void vbh_boost_take_new(struct list_head *active)
 	}
 }
 
-/* Until somebody's change of a thread is looked for again. */
+/*
+ * Until somebody's change of a thread is looked for again: as long as it has
+ * taken, within these. Who makes it may have lost its CPU for long.
+ */
 #define VBH_BOOST_SETTLE_NS	(50 * NSEC_PER_USEC)
+#define VBH_BOOST_SETTLE_MAX_NS	(10 * NSEC_PER_MSEC)
 
 /* Return: when to look at them again, 0: there is none. */
 static u64 vbh_boost_end_due(struct list_head *active, bool all)
@@ -543,6 +562,7 @@ static u64 vbh_boost_end_due(struct list_head *active, bool all)
 
 		now = ktime_get_mono_fast_ns();
 		if (!b->ended && (all || READ_ONCE(b->over) ||
+				  vbh_boost_strayed(v) ||
 				  (now >= b->deadline &&
 				   !vbh_boost_again(v, now))))
 			vbh_boost_put_back(v);
@@ -552,7 +572,9 @@ static u64 vbh_boost_end_due(struct list_head *active, bool all)
 				vbh_boost_free(v);
 				continue;
 			}
-			b->deadline = now + VBH_BOOST_SETTLE_NS;
+			b->deadline = now + clamp_t(u64, now - b->debt_since,
+						    VBH_BOOST_SETTLE_NS,
+						    VBH_BOOST_SETTLE_MAX_NS);
 		}
 		if (!first || b->deadline < first)
 			first = b->deadline;

@@ -5,10 +5,18 @@
  * covers. Compared with the running kernel's BTF before anything is hooked; a
  * feature whose facts differ stays off.
  */
+#include <linux/ftrace.h>
+#include <linux/hrtimer.h>
+#include <linux/irq_work.h>
+#include <linux/kprobes.h>
 #include <linux/kvm_host.h>
 #include <linux/mm_types.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/seq_file.h>
+#include <linux/workqueue.h>
 #include <uapi/linux/sched/types.h>
 
 #include "../common/facts.h"
@@ -16,6 +24,23 @@
 #include "vbh.h"
 
 static const struct vb_fact vbh_facts_of_kernel[] = {
+	VB_LINKED_FACTS(VBH_F_RUN_STATE)
+#ifdef CONFIG_DYNAMIC_FTRACE
+	VB_SIZE(VBH_F_RUN_STATE, ftrace_ops),
+	VB_MEMBER(VBH_F_RUN_STATE, ftrace_ops, func),
+	VB_MEMBER(VBH_F_RUN_STATE, ftrace_ops, flags),
+#endif
+	VB_KPROBE_FACTS(VBH_F_RUN_STATE)
+	VB_MEMBER(VBH_F_RUN_STATE, kprobe, addr),
+	VB_MEMBER(VBH_F_RUN_STATE, kprobe, flags),
+	VB_SIZE(VBH_F_RUN_STATE, kretprobe),
+	VB_MEMBER(VBH_F_RUN_STATE, kretprobe, kp),
+	VB_MEMBER(VBH_F_RUN_STATE, kretprobe, handler),
+	VB_MEMBER(VBH_F_RUN_STATE, kretprobe, entry_handler),
+	VB_MEMBER(VBH_F_RUN_STATE, kretprobe, maxactive),
+	VB_MEMBER(VBH_F_RUN_STATE, kretprobe, nmissed),
+	VB_MEMBER(VBH_F_RUN_STATE, kretprobe, data_size),
+	VB_SIZE(VBH_F_RUN_STATE, kretprobe_instance),
 	VB_MEMBER(VBH_F_BOOST, task_struct, usage),
 	VB_MEMBER(VBH_F_BOOST, task_struct, thread_info.cpu),
 	VB_MEMBER(VBH_F_BOOST, task_struct, __state),
@@ -37,10 +62,10 @@ static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_MEMBER(VBH_F_BOOST, task_struct, signal),
 	VB_MEMBER(VBH_F_BOOST, signal_struct, rlim),
 	VB_TASK_CHARGE_FACTS(VBH_F_REPAY)
-	VB_FUNC(VBH_F_CHANGES, __sched_setscheduler,
+	VB_FUNC(VBH_F_BOOST, __sched_setscheduler,
 		"4(task_struct*,sched_attr*,1,"),
-	VB_FUNC(VBH_F_CHANGES, set_user_nice, "0(task_struct*,8)"),
-	VB_SIZE(VBH_F_CHANGES, sched_attr),
+	VB_FUNC(VBH_F_BOOST, set_user_nice, "0(task_struct*,8)"),
+	VB_SIZE(VBH_F_BOOST, sched_attr),
 };
 
 static const struct vb_fact vbh_facts_of_kvm[] = {
@@ -113,7 +138,7 @@ static const struct vb_fact vbh_facts_of_vhost[] = {
 
 static const char *vbh_differs[VBH_NR_FEATURES];
 static char vbh_facts_detail[64];
-static int vbh_facts_kernel;	/* how many, or why none */
+static int vbh_facts_kernel, vbh_facts_kvm;	/* how many, or why none */
 
 /**
  * vbh_facts_differ() - is a feature built for another kernel?
@@ -125,15 +150,28 @@ const char *vbh_facts_differ(enum vbh_feature f)
 	return vbh_differs[f];
 }
 
-static void vbh_facts_say(int kvm)
+/**
+ * vbh_facts_error() - with what error to do without what differs
+ * Context: after vbh_facts_check_kvm().
+ * Return: a negative errno.
+ */
+int vbh_facts_error(void)
+{
+	return vb_facts_refusal(vbh_facts_kvm);
+}
+
+static void vbh_facts_say(void)
 {
 	const char *what = vbh_facts_kernel < 0 ? "the kernel" : "kvm";
-	int err = min(vbh_facts_kernel, 0) ?: min(kvm, 0);
+	int err = min(vbh_facts_kernel, 0) ?: min(vbh_facts_kvm, 0);
 
 	/* A module without a description. */
-	if (!err && !kvm)
+	if (!err && !vbh_facts_kvm)
 		err = -ENODATA;
-	if (err) {
+	if (err && err != -ENOENT && err != -ENODATA) {
+		snprintf(vbh_facts_detail, sizeof(vbh_facts_detail),
+			 "BTF of %s cannot be read", what);
+	} else if (err) {
 		pr_info("no BTF of %s to compare with (error %d): only the release is checked\n",
 			what, err);
 		snprintf(vbh_facts_detail, sizeof(vbh_facts_detail),
@@ -141,28 +179,35 @@ static void vbh_facts_say(int kvm)
 	} else {
 		snprintf(vbh_facts_detail, sizeof(vbh_facts_detail),
 			 "%d facts about kernel and kvm",
-			 vbh_facts_kernel + kvm);
+			 vbh_facts_kernel + vbh_facts_kvm);
 	}
 	vbh_feature_set(VBH_F_CHECK, err, vbh_facts_detail);
 }
 
-/* Before anything else. Context: process, sleeps. */
-void vbh_facts_check_kernel(void)
+/**
+ * vbh_facts_check_kernel() - before anything else
+ * Context: process, sleeps.
+ * Return: 0, or a negative errno: it says what it is, and that cannot be read.
+ */
+int vbh_facts_check_kernel(void)
 {
 	vbh_facts_kernel = vb_facts_check(NULL, vbh_facts_of_kernel,
 					  ARRAY_SIZE(vbh_facts_of_kernel),
 					  vbh_differs);
+	return vbh_facts_kernel >= 0 || vbh_facts_kernel == -ENOENT ? 0 :
+		vb_facts_refusal(vbh_facts_kernel);
 }
 
 /* Before KVM is hooked, each time it comes. Context: process, sleeps. */
 void vbh_facts_check_kvm(void)
 {
-	/* There was no memory, or no /sys. */
+	/* There was no /sys. */
 	if (vbh_facts_kernel < 0)
 		vbh_facts_check_kernel();
-	vbh_facts_say(vb_facts_check("kvm", vbh_facts_of_kvm,
-				     ARRAY_SIZE(vbh_facts_of_kvm),
-				     vbh_differs));
+	vbh_facts_kvm = vb_facts_check("kvm", vbh_facts_of_kvm,
+				       ARRAY_SIZE(vbh_facts_of_kvm),
+				       vbh_differs);
+	vbh_facts_say();
 }
 
 /* Before vhost-net is hooked, each time it comes. Context: process, sleeps. */

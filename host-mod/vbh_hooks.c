@@ -40,8 +40,6 @@ struct vbh_feature_state vbh_features[VBH_NR_FEATURES] = {
 		"interrupts of preempted vCPUs are redirected", -ENXIO },
 	[VBH_F_BOOST] = { "boost",
 		"vCPUs that interrupts wait for are boosted", -ENXIO },
-	[VBH_F_CHANGES] = { "boost_changes",
-		"what others change of a boosted thread is kept", -ENXIO },
 	[VBH_F_REPAY] = { "boost_repay",
 		"boosts are paid back out of the threads' own shares", -ENXIO },
 	[VBH_F_RINGS] = { "rings",
@@ -214,8 +212,9 @@ static int vbh_run_state_add(void)
 
 	missing = vbh_facts_differ(VBH_F_RUN_STATE);
 	if (missing) {
-		vbh_feature_set(VBH_F_RUN_STATE, -ENOEXEC, missing);
-		return -ENOEXEC;
+		err = vbh_facts_error();
+		vbh_feature_set(VBH_F_RUN_STATE, err, missing);
+		return err;
 	}
 	if (vbh_hook != VBH_HOOK_KPROBE) {
 		err = vbh_ftrace_add_to(VBH_NR_NEEDED, &missing);
@@ -246,12 +245,10 @@ static int vbh_run_state_add(void)
 
 static void vbh_boost_on(const char *how)
 {
-	const char *missing = vbh_facts_differ(VBH_F_BOOST);
-	int err = missing ? -ENOEXEC : 0;
+	const char *missing;
+	int err = vbh_lift_error(&missing);
 
-	vbh_feature_set(VBH_F_BOOST, err, missing ?: how);
-	err = vbh_lift_sees_changes(&missing);
-	vbh_feature_set(VBH_F_CHANGES, err, err ? missing : "kretprobes");
+	vbh_feature_set(VBH_F_BOOST, err, err ? missing : how);
 	missing = vbh_facts_differ(VBH_F_REPAY);
 	if (VB_HAS_TASK_CHARGE)
 		vbh_feature_set(VBH_F_REPAY, missing ? -ENOEXEC : 0,
@@ -410,7 +407,6 @@ static int vbh_hooks_on(void)
 		vbh_feature_set(VBH_F_REGISTRATION, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_REDIRECT, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_BOOST, -EPERM, "observe=1");
-		vbh_feature_set(VBH_F_CHANGES, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_REPAY, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_RINGS, -EPERM, "observe=1");
 		vbh_feature_set(VBH_F_KICKS, -EPERM, "observe=1");

@@ -8,8 +8,7 @@
  * two functions through which every such change goes (__sched_setscheduler,
  * set_user_nice) note what was asked for a thread that is lifted, and it is
  * applied once more at the end: the user's change wins, and doing it twice is
- * harmless. Without the probes only a change of policy that is still there at
- * the end is seen.
+ * harmless. Without the probes nothing is lifted.
  *
  * What a caller without CAP_SYS_NICE may do depends on what the thread is, and
  * must not depend on what we have made of it: who may not have real-time
@@ -53,8 +52,9 @@ static struct list_head vbh_changing[] = {
 };
 
 static DEFINE_RAW_SPINLOCK(vbh_lift_lock);
-/* Who calls those functions for us. */
+/* Who calls those functions for us, and how often that was seen. */
 static const struct task_struct *vbh_lifter;
+static u32 vbh_lifter_calls;
 
 static struct vbh_lift *vbh_lift_find(const struct task_struct *p)
 {
@@ -85,8 +85,10 @@ static int vbh_change_begin(struct vbh_change_call *c, bool nice)
 	struct vbh_lift *l;
 	unsigned long flags;
 
-	if (current == vbh_lifter)
+	if (current == vbh_lifter) {
+		vbh_lifter_calls++;
 		return 1;
+	}
 	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
 	l = vbh_lift_find(c->p);
 	c->lifted = l;
@@ -297,6 +299,25 @@ bool vbh_lift_may(struct task_struct *p)
 	       !vbh_lift_is_limited(p);
 }
 
+/*
+ * All probes can be switched off at run time (debugfs: kprobes/enabled; for some,
+ * sysctl kernel.ftrace_enabled). A call that changes nothing tells.
+ */
+static bool vbh_lift_is_watched(void)
+{
+	u32 calls = vbh_lifter_calls;
+
+	set_user_nice(current, task_nice(current));
+	return vbh_lifter_calls != calls;
+}
+
+/* Calls that were too many at once to be noted, of either function. */
+static int vbh_lift_missed(void)
+{
+	return READ_ONCE(vbh_changes[0].nmissed) +
+	       READ_ONCE(vbh_changes[1].nmissed);
+}
+
 static bool vbh_is_changing(const struct task_struct *p)
 {
 	struct vbh_change_call *c;
@@ -322,6 +343,7 @@ static bool vbh_lift_list(struct vbh_lift *l)
 	l->has_nice = false;
 	l->had_attr = false;
 	l->refused = false;
+	l->missed = vbh_lift_missed();
 	good = !vbh_is_changing(l->task);
 	if (good)
 		list_add(&l->list, &vbh_lifted);
@@ -343,7 +365,8 @@ static void vbh_lift_unlist(struct vbh_lift *l)
  * @l: not in use
  * @p: thread; the caller holds a reference until vbh_unlift()
  * Context: the booster.
- * Return: 0, or a negative errno: it is as it was.
+ * Return: 0, or a negative errno: it is as it was; -EOPNOTSUPP: nobody would see
+ *	what others change.
  */
 int vbh_lift(struct vbh_lift *l, struct task_struct *p)
 {
@@ -357,6 +380,8 @@ int vbh_lift(struct vbh_lift *l, struct task_struct *p)
 	int err;
 
 	l->task = p;
+	if (!vbh_lift_is_watched())
+		return -EOPNOTSUPP;
 	if (!vbh_lift_list(l))
 		return -EBUSY;
 	l->policy = READ_ONCE(p->policy);
@@ -518,6 +543,7 @@ bool vbh_lift_settle(struct vbh_lift *l)
 	struct sched_attr attr;
 	unsigned long flags;
 	unsigned int calls;
+	int missed;
 	long nice;
 
 	do {
@@ -525,7 +551,10 @@ bool vbh_lift_settle(struct vbh_lift *l)
 		calls = vb_fault("settle") ? 1 : l->calls;
 		has_attr = l->has_attr;
 		has_nice = l->has_nice;
-		refused = l->refused;
+		/* One that was not noted may have been such. */
+		missed = vbh_lift_missed();
+		refused = l->refused || missed != l->missed;
+		l->missed = missed;
 		attr = l->attr;
 		nice = l->nice;
 		l->has_attr = false;
@@ -551,8 +580,7 @@ bool vbh_lift_settle(struct vbh_lift *l)
 /**
  * vbh_lift_init() - before the first vbh_lift()
  * @lifter: who will call it
- * Context: process. Without the probes everything works, but for what the head
- * of this file says.
+ * Context: process. vbh_lift_error() says what came of it.
  */
 void vbh_lift_init(const struct task_struct *lifter)
 {
@@ -561,25 +589,27 @@ void vbh_lift_init(const struct task_struct *lifter)
 	vbh_lifter = lifter;
 	for (n = 0; n < ARRAY_SIZE(vbh_changes); n++)
 		vbh_changes_err[n] = vbh_observe ? -EPERM :
-			vbh_facts_differ(VBH_F_CHANGES) ? -ENOEXEC :
+			vbh_facts_differ(VBH_F_BOOST) ? -ENOEXEC :
 			register_kretprobe(&vbh_changes[n]);
 }
 
 /**
- * vbh_lift_sees_changes() - are both probes on?
- * @missing: what keeps one from it
+ * vbh_lift_error() - why may nothing be lifted?
+ * @why: what differs, or is not probed
  *
+ * Unseen, who may not have real-time threads could keep one of ours.
  * Context: after vbh_lift_init().
- *
- * Return: 0 or a negative errno.
+ * Return: 0: it may; or a negative errno.
  */
-int vbh_lift_sees_changes(const char **missing)
+int vbh_lift_error(const char **why)
 {
 	int n;
 
+	*why = vbh_facts_differ(VBH_F_BOOST);
+	if (*why)
+		return -ENOEXEC;
 	for (n = 0; n < ARRAY_SIZE(vbh_changes); n++) {
-		*missing = vbh_facts_differ(VBH_F_CHANGES) ?:
-			   vbh_changes[n].kp.symbol_name;
+		*why = vbh_changes[n].kp.symbol_name;
 		if (vbh_changes_err[n])
 			return vbh_changes_err[n];
 	}

@@ -110,8 +110,7 @@ static int __init vbh_init(void)
 	err = vbh_vm_init();
 	if (err)
 		return err;
-	vbh_facts_check_kernel();
-	err = vbh_boost_init();
+	err = vbh_facts_check_kernel() ?: vbh_boost_init();
 	if (err)
 		goto err_vm;
 	vbh_debugfs_init();

@@ -82,8 +82,8 @@ for hook in ftrace kprobe; do
 	check "$what: the log as well" log_says "redirect: not what may sleep (__kvm_irq_delivery_to_apic: error -"
 	check "$what: unloaded" unload vbalance_host
 done
-host_without __sched_setscheduler boost_changes
-host_without set_user_nice boost_changes
+host_without __sched_setscheduler boost
+host_without set_user_nice boost
 host_without vhost_net_ioctl rings
 host_without vhost_net_release rings
 host_without ioeventfd_write kicks

@@ -42,7 +42,7 @@ done
 if [ "${LONG-}" ]; then set --; else set -- short; fi
 check "load" load vbalance_host
 probed() { grep -c -e ' __sched_setscheduler+' -e ' set_user_nice+' /sys/kernel/debug/kprobes/list; }
-! grep -q "^boost_changes on" $HOST/features || [ "$(probed)" = 2 ]
+! grep -q "^boost on" $HOST/features || [ "$(probed)" = 2 ]
 ok $? "others' changes of threads are probed"
 embed "attributes" kvm_boost_attr "$@"
 embed "parts of them" kvm_boost_keep

@@ -35,6 +35,9 @@ KERNELS = ("6.1", "6.12", "newest")
 _WARNING = re.compile(r"\b(?:warning|error): ", re.IGNORECASE)
 _MODPOST = re.compile(r"^(?:WARNING|ERROR): modpost: ")
 
+# semind does not look into inline functions. Lines stay where they are.
+_INLINE = re.compile(r"\b(static )(?:__always_)?inline ")
+
 _REFUSED = "is not available or not up to date"
 
 _WRAPPER = """#!/bin/sh
@@ -43,15 +46,17 @@ d=/{work}/sparse
 status=$?
 [ "$status" -le 1 ] || echo "sparse: error: ended with status $status" >>"$d/log.$$"
 # It looks at files below its folder only; the kernel's are relative to this one.
+# Ours are those in plain, see _INLINE.
 for a; do
 	case $a in
 	-I./*) a=-I$PWD/${{a#-I./}} ;;
 	./*) a=$PWD/${{a#./}} ;;
+	*/{work}/tree*) a=${{a%%/{work}/tree*}}/{work}/plain${{a#*/{work}/tree}} ;;
 	esac
 	shift
 	set -- "$@" "$a"
 done
-cd /{work}/tree || exit
+cd /{work}/plain || exit
 "$d/{loader}" --library-path "$d" "$d/semind" -D "$d/uses.$$" add -- "$@" >"$d/said.$$" 2>&1
 exit 0
 """
@@ -72,6 +77,13 @@ done
 """
 # One of the seeds shows that the words arrive.
 _SEED_BUILD = f"{SEEDS} VB_FAULTS=y"
+
+
+def _plain(tree: Path, copy: Path) -> None:
+    """For semind: the same, and no function is inline."""
+    shutil.copytree(tree, copy)
+    for path in copy.rglob("*.[ch]"):
+        path.write_text(_INLINE.sub(r"\1", path.read_text()))
 
 
 def _test_builds(repo: Path) -> list[str]:
@@ -138,6 +150,7 @@ class Builds:
         repo = self._tree.repo
         build.copy_sources(repo, build.source_files(
             build.MODULE_SOURCES + [SEEDS, TEST_MODULES], repo), tree)
+        _plain(tree, tools.work / "plain")
         builds = [".", _SEED_BUILD]
         if name == kernels.default():
             builds += _test_builds(repo)

@@ -15,7 +15,7 @@ from vblab.util import LabError
 from .findings import SEEDS, Finding
 from .tree import Tree
 
-# Of which files the facts count, for files below: compat/ and core/ are both's.
+# Of which files the facts count, for files below: the other folders are both's.
 MODULES = ("host-mod", "guest-mod")
 # In macros, too.
 _FACT = re.compile(r"\bVB_MEMBER(?:_AS)?\([\s\\]*\w+,[\s\\]*(\w+),[\s\\]*([\w.]+)")
@@ -57,7 +57,7 @@ def facts(texts: dict[str, str]) -> dict[str, set[tuple[str, str]]]:
     for path, text in texts.items():
         top = path.split("/")[0]
         for module in MODULES:
-            if top in (module, "compat"):
+            if top in (module, "compat", "common"):
                 found[module] |= {step for fact in _FACT.findall(text)
                                   for step in _steps(*fact)}
     return found

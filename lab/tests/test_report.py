@@ -165,7 +165,7 @@ class Functions(unittest.TestCase):
             said = self.said({"VB_KALLSYMS": str(symbols)})
             self.assertEqual(said, [f"vbalance: {gone}(): missing in the "
                                     "kernel: vbalance_host: feature "
-                                    "boost_changes is off"] if gone else [])
+                                    "boost is off"] if gone else [])
 
 
 class Probes(unittest.TestCase):

@@ -82,6 +82,7 @@ static inline void trace_mark(int n)
 struct boost_event {
 	enum { BOOST_BEGINS, BOOST_ENDS, SWITCH, WAKEUP, MARK } kind;
 	long us;		/* when */
+	int cpu;		/* where */
 	unsigned int vcpu;
 	char why[32];
 	long ns;		/* CPU time, the fee for a boost with it */
@@ -100,14 +101,19 @@ static inline int trace_parse(const char *line, struct boost_event *e)
 {
 	const char *p, *at = strstr(line, ": ");
 	long s, us;
-	int pid;
+	int pid, cpu;
 
 	/* "comm-pid [cpu] flags seconds.microseconds: event: " */
 	while (at && at > line && at[-1] != ' ')
 		at--;
 	if (!at || sscanf(at, "%ld.%6ld:", &s, &us) != 2)
 		return 0;
-	*e = (struct boost_event){ .us = s * 1000000 + us };
+	/* A name may have brackets, too. */
+	for (p = at; p > line && *p != '['; p--)
+		;
+	if (sscanf(p, "[%d]", &cpu) != 1)
+		return 0;
+	*e = (struct boost_event){ .us = s * 1000000 + us, .cpu = cpu };
 	p = strstr(at, ": vb_host_boost: ");
 	if (p) {
 		e->kind = BOOST_BEGINS;

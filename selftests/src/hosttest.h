@@ -138,7 +138,8 @@ static inline long vm_preempted(const struct minivm *m, int slot)
 	return vm_state(m, slot, state);
 }
 
-static inline int feature_is_on(const char *name)
+/* @by: "" for anything, "(ftrace)" for instance. */
+static inline int feature_is_on_by(const char *name, const char *by)
 {
 	FILE *f = fopen(HOST "/features", "r");
 	char line[256], feature[32], on[8];
@@ -146,10 +147,16 @@ static inline int feature_is_on(const char *name)
 
 	while (f && fgets(line, sizeof(line), f))
 		found |= sscanf(line, "%31s %7s", feature, on) == 2 &&
-			!strcmp(feature, name) && !strcmp(on, "on");
+			!strcmp(feature, name) && !strcmp(on, "on") &&
+			strstr(line, by);
 	if (f)
 		fclose(f);
 	return found;
+}
+
+static inline int feature_is_on(const char *name)
+{
+	return feature_is_on_by(name, "");
 }
 
 static inline void set_parameter(const char *name, const char *value)

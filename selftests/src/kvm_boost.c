@@ -1109,6 +1109,54 @@ static int off(void)
 	return end();
 }
 
+static void kprobes(int on)
+{
+	static const char path[] = "/sys/kernel/debug/kprobes/enabled";
+	FILE *f = fopen(path, "w");
+
+	if (!f || fputs(on ? "1" : "0", f) < 0 || fclose(f))
+		vm_must(-1, path);
+}
+
+static void kprobes_on(void)
+{
+	kprobes(1);
+}
+
+/*
+ * Nobody would see what others change of a boosted thread. With hooks that are
+ * kprobes nothing else would work either.
+ */
+static void unwatched(pid_t tid, const struct attributes *before)
+{
+	long n, not = count("unwatched");
+	int same = 1, i;
+
+	if (!feature_is_on_by("run_state", "(ftrace)")) {
+		skip("kprobes are switched off", "the hooks are kprobes");
+		return;
+	}
+	generous("2000");
+	hog_start(HOG_FAIR);
+	at_rest();
+	n = begun();
+	atexit(kprobes_on);
+	kprobes(0);
+	guest[0].critical = CRITICAL;
+	for (i = 0; i < 5 && same; i++) {
+		same = AWAIT(count("unwatched") > not + i);
+		same = same && is_same(tid, before);
+	}
+	report(same, "kprobes are switched off: it is left alone");
+	expect(begun(), n, "kprobes are switched off: no boost");
+	kprobes(1);
+	report(AWAIT(begun() > n), "kprobes are switched on: boosted");
+	guest[0].critical = VB_CRITICAL_SAID;
+	report(at_rest(), "kprobes are switched on: and it ends");
+	hog_stop();
+	defaults();
+}
+
 int main(int argc, char **argv)
 {
 	struct attributes before;
@@ -1150,6 +1198,7 @@ int main(int argc, char **argv)
 	rows(7);
 	turns();
 	seen(tid);
+	unwatched(tid, &before);
 	aside(tid);
 	endings();
 	report(becomes(tid, &before), "the thread is as it was");

@@ -270,7 +270,7 @@ static int was_kicked(void)
  */
 static int kick_counts(struct device *d, int sends)
 {
-	long n = begun(), kicks = count("kicks");
+	long n = begun(), kicks = count("kicks"), boosts;
 	int i, on, heard;
 
 	signals(d, 0);
@@ -278,10 +278,12 @@ static int kick_counts(struct device *d, int sends)
 	/* It may have to pause, or the CPU. */
 	for (i = 0; i < 100 && begun() == n; i++)
 		usleep(100);
+	/* By the same boost before and after, or it may have begun in between. */
+	boosts = begun();
 	d->ring[1].idx += sends;
 	vm_command(&thread[0], VM_CMD_LEAVE);
 	heard = AWAIT(was_kicked());
-	on = begun() > n && begun() > ended();
+	on = boosts > n && begun() == boosts && boosts > ended();
 	kicks = count("kicks") - kicks;
 	is_emptied(d, 0);
 	return heard && at_rest() && on ? kicks > 0 : -1;

@@ -435,22 +435,35 @@ static void test_turn(void)
 	u64 now = START;
 	int i;
 
-	CHECK(vb_turn_allows(&t, 8 * MS, 2 * MS, now), "the first one");
 	for (i = 0; i < 4; i++) {
-		CHECK(vb_turn_allows(&t, 8 * MS, 2 * MS, now), "%d", i);
+		CHECK(vb_turn_ask(&t, 8 * MS, 2 * MS, now), "%d", i);
 		now += 2 * MS + 100 * US;
-		vb_turn_pay(&t, 2 * MS, 2 * MS, now);
+		vb_turn_pay(&t, 2 * MS, now);
 	}
-	CHECK(!vb_turn_allows(&t, 8 * MS, 2 * MS, now), "8 ms");
-	CHECK(!vb_turn_allows(&t, 8 * MS, 2 * MS, now + 2 * MS - 1), "yet");
-	CHECK(!vb_turn_allows(&t, 8 * MS, 2 * MS, now - MS), "back in time");
-	CHECK(vb_turn_allows(&t, 8 * MS, 2 * MS, now + 2 * MS), "a new turn");
-	vb_turn_pay(&t, 2 * MS, 2 * MS, now + 4 * MS);
+	CHECK(!vb_turn_ask(&t, 8 * MS, 2 * MS, now), "8 ms");
+	CHECK(!vb_turn_ask(&t, 8 * MS, 2 * MS, now + 2 * MS - 1), "yet");
+	CHECK(!vb_turn_ask(&t, 8 * MS, 2 * MS, now - MS), "back in time");
+	CHECK(vb_turn_ask(&t, 8 * MS, 2 * MS, now + 2 * MS), "a new turn");
+	vb_turn_pay(&t, 2 * MS, now + 4 * MS);
 	CHECK_EQ(t.ns, 2 * MS, "begins anew");
-	vb_turn_pay(&t, 1 * MS, 2 * MS, now + 7 * MS - 1);
-	CHECK_EQ(t.ns, 3 * MS, "a gap that is too short");
-	vb_turn_pay(&t, 1 * MS, 2 * MS, now + 6 * MS);
-	CHECK_EQ(t.ns, 4 * MS, "back in time");
+	CHECK(vb_turn_ask(&t, 8 * MS, 2 * MS, now + 6 * MS - 1), "goes on");
+	CHECK_EQ(t.ns, 2 * MS, "after a gap that is too short");
+	CHECK(vb_turn_ask(&t, 8 * MS, 2 * MS, now + 5 * MS), "back in time");
+	CHECK_EQ(t.ns, 2 * MS, "is no gap");
+}
+
+/* One that runs, and whom nothing was seen to have taken, is no pause. */
+static void test_turn_two(void)
+{
+	struct vb_turn t = { .ns = 7 * MS, .last = START };
+	u64 now = START + MS;
+
+	CHECK(vb_turn_ask(&t, 8 * MS, 2 * MS, now), "one");
+	CHECK(vb_turn_ask(&t, 8 * MS, 2 * MS, now + 3 * MS / 2),
+	      "another while it runs");
+	CHECK_EQ(t.ns, 7 * MS, "in the same turn");
+	vb_turn_pay(&t, 2 * MS, now + 2 * MS);
+	CHECK(!vb_turn_ask(&t, 8 * MS, 2 * MS, now + 7 * MS / 2), "enough");
 }
 
 /* The longest time that others wait, whatever is asked when. */
@@ -462,7 +475,7 @@ static void test_turn_longest(void)
 
 	for (i = 0; i < 100000; i++) {
 		now += prng_below(3 * MS);
-		if (!vb_turn_allows(&t, 8 * MS, 2 * MS, now))
+		if (!vb_turn_ask(&t, 8 * MS, 2 * MS, now))
 			continue;
 		if (now - end >= 2 * MS)
 			taken = 0;
@@ -470,7 +483,7 @@ static void test_turn_longest(void)
 		now += ns;
 		end = now;
 		taken += ns;
-		vb_turn_pay(&t, ns, 2 * MS, now);
+		vb_turn_pay(&t, ns, now);
 		if (taken > longest)
 			longest = taken;
 	}
@@ -478,28 +491,63 @@ static void test_turn_longest(void)
 	      (unsigned long long)longest);
 }
 
-/* An interrupt may come between the two readings of the clock. */
+/* Its CPU time as ticks every 4 ms tell it, from @from on. */
+static u64 seen_by_ticks(u64 from, u64 *paid, u64 now)
+{
+	u64 tick = now - now % (4 * MS), ns = 0;
+
+	if (tick > from && tick > *paid) {
+		ns = tick - (*paid > from ? *paid : from);
+		*paid = tick;
+	}
+	return ns;
+}
+
 /*
  * One boost after the other, each extended: the worker looks when 2 ms are over,
- * but sees what was taken until the last tick only, every 4 ms.
+ * but sees what was taken until the last tick only.
  */
 static void test_turn_ticks(void)
 {
-	u64 now = START, paid = START, ticks;
+	u64 now = START, paid = START;
 	struct vb_turn t = {};
 	int i;
 
-	for (i = 0; i < 100 && vb_turn_allows(&t, 8 * MS, 2 * MS, now); i++) {
+	for (i = 0; i < 100 && vb_turn_ask(&t, 8 * MS, 2 * MS, now); i++) {
 		now += 2 * MS + 10000;
-		ticks = now - now % (4 * MS);
-		vb_turn_pay(&t, ticks > paid ? ticks - paid : 0, 2 * MS, now);
-		if (ticks > paid)
-			paid = ticks;
+		vb_turn_pay(&t, seen_by_ticks(START, &paid, now), now);
 	}
 	CHECK(now - START <= 14 * MS, "%llu",
 	      (unsigned long long)(now - START));
 }
 
+/*
+ * After each turn others have the CPU for a pause, and no tick falls into the
+ * first 2 ms of the next one: it is as long as any.
+ */
+static void test_turn_between_ticks(void)
+{
+	u64 now = START - START % (4 * MS) + 10000, begin, paid, ns;
+	struct vb_turn t = { .ns = 8 * MS, .last = now - 2 * MS };
+	int i, n;
+
+	for (i = 0; i < 10; i++) {
+		begin = now;
+		paid = now;
+		for (n = 0; vb_turn_ask(&t, 8 * MS, 2 * MS, now); n++) {
+			now += 2 * MS;
+			ns = seen_by_ticks(begin, &paid, now);
+			vb_turn_pay(&t, ns, now);
+		}
+		CHECK(n >= 4, "turn %d: %d boosts", i, n);
+		/* Put back: all of it is known. */
+		vb_turn_pay(&t, now - paid, now);
+		/* To shortly after a tick. */
+		now += 6 * MS - now % (4 * MS) + 10000;
+	}
+}
+
+/* An interrupt may come between the two readings of the clock. */
 static void test_cycles_since(void)
 {
 	CHECK_EQ(vb_cycles_since(100, 100), 0, "at once");
@@ -572,8 +620,10 @@ int main(void)
 		{ "two vCPUs share a VM's bucket", test_two_vcpus },
 		{ "the second vCPU", test_second_vcpu },
 		{ "a CPU's turns", test_turn },
+		{ "a turn of two at once", test_turn_two },
 		{ "the longest turn", test_turn_longest },
 		{ "looks between two ticks", test_turn_ticks },
+		{ "turns between two ticks", test_turn_between_ticks },
 		{ "cycles since", test_cycles_since },
 		{ "a holder's time", test_holder_fresh },
 		{ "an interrupt waits for a CPU", test_holder_waited },

@@ -11,6 +11,18 @@ int vb_seed_members(const struct task_struct *p)
 		p->pdeath_signal; /* SEED */
 }
 
+static inline int vb_seed_inline(const struct task_struct *p)
+{
+	return p->exit_code; /* SEED: in an inline function */
+}
+
+int vb_seed_calls(const struct task_struct *p);
+
+int vb_seed_calls(const struct task_struct *p)
+{
+	return vb_seed_inline(p);
+}
+
 unsigned int vb_seed_named_alike(const struct task_struct *p,
 				 const struct trace_iterator *i);
 
