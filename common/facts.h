@@ -154,14 +154,14 @@ static void vb_fact_complain(const struct vb_fact *f,
  * this) everything differs.
  * Context: process, sleeps; the module is there.
  * Return: number of facts that were compared; -ENOENT: there is no description;
- *	or another negative errno: see above.
+ *	-ENODATA: none of the module's; or another negative errno: see above.
  */
 static int vb_facts_check(const char *module, const struct vb_fact *facts,
 			  int nr, const char **differs)
 {
 	struct vb_finding *r = kcalloc(nr, sizeof(*r), GFP_KERNEL);
 	bool has_module;
-	int n, err = -ENOMEM, compared = 0;
+	int n, err = -ENOMEM, compared = 0, skipped = 0;
 
 	for (n = 0; n < nr; n++)
 		differs[facts[n].group] = NULL;
@@ -169,15 +169,17 @@ static int vb_facts_check(const char *module, const struct vb_fact *facts,
 		err = vb_facts_find(module, facts, r, nr, &has_module);
 	/* There is a description, which says nothing to us: anything may differ. */
 	if (err && err != -ENOENT) {
-		pr_warn("BTF of %s cannot be read: error %d\n",
-			module ?: "the kernel", err);
+		pr_warn("BTF of the kernel%s%s cannot be read: error %d\n",
+			module ? " or " : "", module ?: "", err);
 		for (n = 0; n < nr; n++)
 			differs[facts[n].group] = "BTF that cannot be read";
 	}
 	for (n = 0; !err && n < nr; n++) {
 		if (r[n].state == VB_FACT_ABSENT &&
-		    (facts[n].optional || (module && !has_module)))
+		    (facts[n].optional || (module && !has_module))) {
+			skipped += !facts[n].optional;
 			continue;
+		}
 		compared++;
 		if (r[n].state == VB_FACT_SAME)
 			continue;
@@ -185,7 +187,7 @@ static int vb_facts_check(const char *module, const struct vb_fact *facts,
 		differs[facts[n].group] = facts[n].what;
 	}
 	kfree(r);
-	return err ?: compared;
+	return err ?: skipped ? -ENODATA : compared;
 }
 
 /* With what to refuse when what is needed differs. @compared: see above. */

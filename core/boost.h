@@ -147,9 +147,10 @@ static inline void vb_turn_pay(struct vb_turn *t, u64 ns, u64 now)
  * vb_turn_ask() - may there be another boost on this CPU now?
  * @t: the CPU's; a new turn begins if others have had the CPU for long enough
  * @most: of a turn, ns; the last boost may exceed it by its own length
- * @pause: others must have had the CPU for this long between two turns, ns; a
- *	boost that goes on is paid for or asked for again as often
+ * @pause: others must have had the CPU for this long between two turns, ns
  * @now: ns
+ *
+ * Boosts that go on there are paid for first, or they would look like a pause.
  *
  * Return: there may.
  */

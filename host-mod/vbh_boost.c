@@ -48,6 +48,7 @@ static_assert(VBH_B_HINT == 1 && VBH_B_TASK == 2 && VBH_B_HOLDER == 3 &&
 	      VBH_B_END_BOUND == 9 && VBH_B_END_GONE == 10);
 
 static struct task_struct *vbh_booster;
+static LIST_HEAD(vbh_boost_active);	/* the worker's: begun, not finished */
 static LLIST_HEAD(vbh_boost_wanted);
 static bool vbh_boost_look;		/* something is over, or wanted */
 
@@ -200,15 +201,57 @@ static u64 vbh_boost_bound(void)
 	return (u64)READ_ONCE(vbh_boost_us) * NSEC_PER_USEC;
 }
 
+static void vbh_boost_pay(struct vbh_vcpu *v, u64 ns)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&v->vm->bucket_lock, flags);
+	vb_boost_pay(&v->vm->bucket, &v->boost.bucket, ns);
+	raw_spin_unlock_irqrestore(&v->vm->bucket_lock, flags);
+	atomic64_add(ns, &v->vm->boosts[VBH_B_TIME_NS]);
+	v->boost.paid += ns;
+}
+
+static void vbh_boost_pay_cpu(const struct vbh_vcpu *v, u64 ns)
+{
+	per_cpu_ptr(&vbh_cpu_bucket, v->boost.cpu)->tokens -= ns;
+}
+
+/* CPU time since the last time. The CPU pays that it was on then. */
+static void vbh_boost_charge(struct vbh_vcpu *v)
+{
+	struct vbh_boost *b = &v->boost;
+	u64 sum = READ_ONCE(b->task->se.sum_exec_runtime);
+
+	vbh_boost_pay(v, sum - b->paid_until);
+	vbh_boost_pay_cpu(v, sum - b->paid_until);
+	/* Not the fee: who is refused has paid it, and nobody had the CPU. */
+	vb_turn_pay(per_cpu_ptr(&vbh_cpu_turn, b->cpu), sum - b->paid_until,
+		    ktime_get_mono_fast_ns());
+	b->paid_until = sum;
+}
+
+/* What has been taken so far. None of those that go on is a pause. */
+static void vbh_boost_charge_all(int cpu)
+{
+	struct vbh_vcpu *v;
+
+	list_for_each_entry(v, &vbh_boost_active, boost.active)
+		if (v->boost.cpu == cpu && !v->boost.ended)
+			vbh_boost_charge(v);
+}
+
 /* For the CPU that it is on. Counts why not. */
 static bool vbh_boost_cpu_allows(struct vbh_vcpu *v)
 {
 	int nr = task_cpu(v->boost.task);
 	struct vb_bucket *bucket = per_cpu_ptr(&vbh_cpu_bucket, nr);
 	u32 percent = READ_ONCE(vbh_boost_cpu_share);
-	u64 bound = vbh_boost_bound(), now = ktime_get_mono_fast_ns();
+	u64 bound = vbh_boost_bound(), now;
 
+	vbh_boost_charge_all(nr);
 	v->boost.cpu = nr;
+	now = ktime_get_mono_fast_ns();
 	vb_bucket_fill(bucket, percent, now);
 	if (!percent || bucket->tokens <= 0) {
 		vbh_boost_count(v, VBH_B_NO_CPU_TOKENS);
@@ -228,38 +271,10 @@ static bool vbh_boost_cpu_allows(struct vbh_vcpu *v)
  */
 static bool vbh_boost_strayed(struct vbh_vcpu *v)
 {
-	return task_cpu(v->boost.task) != v->boost.cpu &&
-	       !vbh_boost_cpu_allows(v);
-}
-
-static void vbh_boost_pay(struct vbh_vcpu *v, u64 ns)
-{
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&v->vm->bucket_lock, flags);
-	vb_boost_pay(&v->vm->bucket, &v->boost.bucket, ns);
-	raw_spin_unlock_irqrestore(&v->vm->bucket_lock, flags);
-	atomic64_add(ns, &v->vm->boosts[VBH_B_TIME_NS]);
-	v->boost.paid += ns;
-}
-
-static void vbh_boost_pay_cpu(const struct vbh_vcpu *v, u64 ns)
-{
-	per_cpu_ptr(&vbh_cpu_bucket, task_cpu(v->boost.task))->tokens -= ns;
-}
-
-/* CPU time since the last time. */
-static void vbh_boost_charge(struct vbh_vcpu *v)
-{
-	struct vbh_boost *b = &v->boost;
-	u64 sum = READ_ONCE(b->task->se.sum_exec_runtime);
-
-	vbh_boost_pay(v, sum - b->paid_until);
-	vbh_boost_pay_cpu(v, sum - b->paid_until);
-	/* Not the fee: who is refused has paid it, and nobody had the CPU. */
-	vb_turn_pay(per_cpu_ptr(&vbh_cpu_turn, task_cpu(b->task)),
-		    sum - b->paid_until, ktime_get_mono_fast_ns());
-	b->paid_until = sum;
+	if (task_cpu(v->boost.task) == v->boost.cpu)
+		return false;
+	vbh_boost_charge(v);
+	return !vbh_boost_cpu_allows(v);
 }
 
 /**
@@ -531,14 +546,14 @@ static bool vbh_boost_again(struct vbh_vcpu *v, u64 now)
 	return true;
 }
 
-static void vbh_boost_take_new(struct list_head *active)
+static void vbh_boost_take_new(void)
 {
 	struct llist_node *new = llist_del_all(&vbh_boost_wanted);
 	struct vbh_vcpu *v, *next;
 
 	llist_for_each_entry_safe(v, next, new, boost.node) {
 		if (vbh_boost_begin(v))
-			list_add_tail(&v->boost.active, active);
+			list_add_tail(&v->boost.active, &vbh_boost_active);
 		else
 			vbh_boost_free(v);
 	}
@@ -552,12 +567,12 @@ static void vbh_boost_take_new(struct list_head *active)
 #define VBH_BOOST_SETTLE_MAX_NS	(10 * NSEC_PER_MSEC)
 
 /* Return: when to look at them again, 0: there is none. */
-static u64 vbh_boost_end_due(struct list_head *active, bool all)
+static u64 vbh_boost_end_due(bool all)
 {
 	struct vbh_vcpu *v, *next;
 	u64 now, first = 0;
 
-	list_for_each_entry_safe(v, next, active, boost.active) {
+	list_for_each_entry_safe(v, next, &vbh_boost_active, boost.active) {
 		struct vbh_boost *b = &v->boost;
 
 		now = ktime_get_mono_fast_ns();
@@ -572,7 +587,8 @@ static u64 vbh_boost_end_due(struct list_head *active, bool all)
 				vbh_boost_free(v);
 				continue;
 			}
-			b->deadline = now + clamp_t(u64, now - b->debt_since,
+			/* It was put back after @now, if just now. */
+			b->deadline = now + clamp_t(s64, now - b->debt_since,
 						    VBH_BOOST_SETTLE_NS,
 						    VBH_BOOST_SETTLE_MAX_NS);
 		}
@@ -584,7 +600,6 @@ static u64 vbh_boost_end_due(struct list_head *active, bool all)
 
 static int vbh_boost_thread(void *unused)
 {
-	LIST_HEAD(active);
 	ktime_t when;
 	u64 first;
 
@@ -592,8 +607,8 @@ static int vbh_boost_thread(void *unused)
 	while (!kthread_should_stop()) {
 		WRITE_ONCE(vbh_boost_look, false);
 		smp_mb();	/* before the list and .over are read */
-		vbh_boost_take_new(&active);
-		first = vbh_boost_end_due(&active, false);
+		vbh_boost_take_new();
+		first = vbh_boost_end_due(false);
 		when = ns_to_ktime(first);
 		set_current_state(TASK_IDLE);
 		if (READ_ONCE(vbh_boost_look) || kthread_should_stop())
@@ -607,8 +622,8 @@ static int vbh_boost_thread(void *unused)
 	 * No hook is on any more, and no VM left whose boosts would not have been
 	 * waited for (vbh_vm_drop_all()): there are none.
 	 */
-	vbh_boost_take_new(&active);
-	while (vbh_boost_end_due(&active, true))
+	vbh_boost_take_new();
+	while (vbh_boost_end_due(true))
 		usleep_range(20, 100);
 	return 0;
 }

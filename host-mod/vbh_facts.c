@@ -23,24 +23,27 @@
 #include "../compat/sched_task.h"
 #include "vbh.h"
 
+/* What the module itself does not work without; no feature of its own. */
+#define VBH_F_LOAD	VBH_NR_FEATURES
+
 static const struct vb_fact vbh_facts_of_kernel[] = {
-	VB_LINKED_FACTS(VBH_F_RUN_STATE)
+	VB_LINKED_FACTS(VBH_F_LOAD)
 #ifdef CONFIG_DYNAMIC_FTRACE
-	VB_SIZE(VBH_F_RUN_STATE, ftrace_ops),
-	VB_MEMBER(VBH_F_RUN_STATE, ftrace_ops, func),
-	VB_MEMBER(VBH_F_RUN_STATE, ftrace_ops, flags),
+	VB_SIZE(VBH_F_LOAD, ftrace_ops),
+	VB_MEMBER(VBH_F_LOAD, ftrace_ops, func),
+	VB_MEMBER(VBH_F_LOAD, ftrace_ops, flags),
 #endif
-	VB_KPROBE_FACTS(VBH_F_RUN_STATE)
-	VB_MEMBER(VBH_F_RUN_STATE, kprobe, addr),
-	VB_MEMBER(VBH_F_RUN_STATE, kprobe, flags),
-	VB_SIZE(VBH_F_RUN_STATE, kretprobe),
-	VB_MEMBER(VBH_F_RUN_STATE, kretprobe, kp),
-	VB_MEMBER(VBH_F_RUN_STATE, kretprobe, handler),
-	VB_MEMBER(VBH_F_RUN_STATE, kretprobe, entry_handler),
-	VB_MEMBER(VBH_F_RUN_STATE, kretprobe, maxactive),
-	VB_MEMBER(VBH_F_RUN_STATE, kretprobe, nmissed),
-	VB_MEMBER(VBH_F_RUN_STATE, kretprobe, data_size),
-	VB_SIZE(VBH_F_RUN_STATE, kretprobe_instance),
+	VB_KPROBE_FACTS(VBH_F_LOAD)
+	VB_MEMBER(VBH_F_LOAD, kprobe, addr),
+	VB_MEMBER(VBH_F_LOAD, kprobe, flags),
+	VB_SIZE(VBH_F_LOAD, kretprobe),
+	VB_MEMBER(VBH_F_LOAD, kretprobe, kp),
+	VB_MEMBER(VBH_F_LOAD, kretprobe, handler),
+	VB_MEMBER(VBH_F_LOAD, kretprobe, entry_handler),
+	VB_MEMBER(VBH_F_LOAD, kretprobe, maxactive),
+	VB_MEMBER(VBH_F_LOAD, kretprobe, nmissed),
+	VB_MEMBER(VBH_F_LOAD, kretprobe, data_size),
+	VB_SIZE(VBH_F_LOAD, kretprobe_instance),
 	VB_MEMBER(VBH_F_BOOST, task_struct, usage),
 	VB_MEMBER(VBH_F_BOOST, task_struct, thread_info.cpu),
 	VB_MEMBER(VBH_F_BOOST, task_struct, __state),
@@ -136,7 +139,7 @@ static const struct vb_fact vbh_facts_of_vhost[] = {
 	VB_FUNC(VBH_F_RINGS, vhost_net_release, "4(inode*,file*)"),
 };
 
-static const char *vbh_differs[VBH_NR_FEATURES];
+static const char *vbh_differs[VBH_NR_FEATURES + 1];
 static char vbh_facts_detail[64];
 static int vbh_facts_kernel, vbh_facts_kvm;	/* how many, or why none */
 
@@ -165,9 +168,6 @@ static void vbh_facts_say(void)
 	const char *what = vbh_facts_kernel < 0 ? "the kernel" : "kvm";
 	int err = min(vbh_facts_kernel, 0) ?: min(vbh_facts_kvm, 0);
 
-	/* A module without a description. */
-	if (!err && !vbh_facts_kvm)
-		err = -ENODATA;
 	if (err && err != -ENOENT && err != -ENODATA) {
 		snprintf(vbh_facts_detail, sizeof(vbh_facts_detail),
 			 "BTF of %s cannot be read", what);
@@ -187,15 +187,15 @@ static void vbh_facts_say(void)
 /**
  * vbh_facts_check_kernel() - before anything else
  * Context: process, sleeps.
- * Return: 0, or a negative errno: it says what it is, and that cannot be read.
+ * Return: 0; -ENOEXEC: built for another kernel, or for one that says what it is
+ *	in another way; -ENOMEM.
  */
 int vbh_facts_check_kernel(void)
 {
 	vbh_facts_kernel = vb_facts_check(NULL, vbh_facts_of_kernel,
 					  ARRAY_SIZE(vbh_facts_of_kernel),
 					  vbh_differs);
-	return vbh_facts_kernel >= 0 || vbh_facts_kernel == -ENOENT ? 0 :
-		vb_facts_refusal(vbh_facts_kernel);
+	return vbh_differs[VBH_F_LOAD] ? vb_facts_refusal(vbh_facts_kernel) : 0;
 }
 
 /* Before KVM is hooked, each time it comes. Context: process, sleeps. */

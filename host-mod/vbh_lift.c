@@ -52,6 +52,13 @@ static struct list_head vbh_changing[] = {
 };
 
 static DEFINE_RAW_SPINLOCK(vbh_lift_lock);
+
+/*
+ * How many calls there may be for a thread to be lifted: far fewer than can be
+ * noted. Those that have lost their CPU in there count, too.
+ */
+#define VBH_LIFT_MOST_CALLS	32
+static unsigned int vbh_nr_changing;	/* under that lock */
 /* Who calls those functions for us, and how often that was seen. */
 static const struct task_struct *vbh_lifter;
 static u32 vbh_lifter_calls;
@@ -96,6 +103,7 @@ static int vbh_change_begin(struct vbh_change_call *c, bool nice)
 	if (l)
 		l->calls++;
 	list_add(&c->list, &vbh_changing[nice]);
+	vbh_nr_changing++;
 	raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
 	return 0;
 }
@@ -107,6 +115,7 @@ static void vbh_change_end(struct vbh_change_call *c, bool done, bool nice)
 
 	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
 	list_del(&c->list);
+	vbh_nr_changing--;
 	l = c->lifted ? vbh_lift_find(c->p) : NULL;
 	if (l) {
 		l->calls--;
@@ -344,7 +353,8 @@ static bool vbh_lift_list(struct vbh_lift *l)
 	l->had_attr = false;
 	l->refused = false;
 	l->missed = vbh_lift_missed();
-	good = !vbh_is_changing(l->task);
+	good = vbh_nr_changing < VBH_LIFT_MOST_CALLS &&
+	       !vbh_is_changing(l->task);
 	if (good)
 		list_add(&l->list, &vbh_lifted);
 	raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
@@ -494,6 +504,9 @@ void vbh_unlift(struct vbh_lift *l, u64 repay)
 		l->left_normal = !vbh_lift_put_back(l);
 	}
 	vbh_lift_tidy(l);
+	/* Who was not seen meanwhile counts as one that was too many. */
+	if (!vbh_lift_is_watched())
+		l->missed--;
 }
 
 /*

@@ -82,6 +82,7 @@ equal "nothing is off when nothing differs" "$(host_off)" ""
 unload vbalance_host
 host_refuses kvm_vcpu.stat.generic.blocking kvm_vcpu.stat.generic.blockinG \
 	kvm_vcpu.stat.generic.blockinG
+host_refuses kretprobe.nmissed kretprobe.nmisseD kretprobe.nmisseD
 host_refuses '0(kvm*)' '0(kvM*)' kvm_arch_destroy_vm
 host_refuses_release "the release"
 hide_btf

@@ -189,16 +189,19 @@ class Package(StoryTest):
 
     def test_signatures(self):
         self.output("export")
+        if WHOLE:
+            self.output("export-other")
         verify = Story(self.root, self.work)
         expected = {}
-        for module in MODULES:
-            signed, message = split_module(
-                (self.work / self.kernel / f"{module}.ko").read_bytes())
+        for path in (self.work / kernel / f"{module}.ko"
+                     for kernel in (self.kernel, self.other)[:1 + bool(WHOLE)]
+                     for module in MODULES):
+            signed, message = split_module(path.read_bytes())
             other = bytearray(signed)
             other[len(other) // 2] ^= 1
             for name, data in (("as-signed", signed), ("changed", other)):
                 for key in ("mok", "other"):
-                    step = f"{module}-{name}-{key}"
+                    step = f"{path.parent.name}-{path.stem}-{name}-{key}"
                     (self.work / step).write_bytes(data)
                     (self.work / f"{step}.p7s").write_bytes(message)
                     verify.step(step, VERIFY, FILE=step, KEY=key)

@@ -19,6 +19,19 @@ INFO = """cd "/lib/modules/$K/updates/dkms" &&
 for m in $MODULES; do
 	modinfo -F vermagic $m.ko* && modinfo -F version $m.ko* || exit
 done"""
+UNITS = ("vbalance-guest.service", "vbalance-host.service")
+# Where there is no systemd, nobody enables them.
+ENABLE = f"""cd /etc/systemd/system && ls {" ".join(UNITS)} &&
+ls /etc/udev/rules.d/*vbalance.rules || exit
+! command -v systemctl > /dev/null || {{
+	systemctl enable {" ".join(UNITS)} 2>/dev/null &&
+	find . -path '*.wants/vbalance-*' | grep .
+}}
+"""
+# What the build says, after one that went well.
+LOG = f"""grep '^vbalance: ' \
+	"/var/lib/dkms/vbalance/{VERSION}/$K/$(uname -m)/log/make.log"
+"""
 # A kernel by name only: its headers are another one's.
 MAKE_NAME = """mkdir "/lib/modules/$K" &&
 ln -s "$(readlink -f "/lib/modules/$LIKE/build")" "/lib/modules/$K/build"
@@ -67,6 +80,8 @@ class Dkms(StoryTest):
         story.step("status", "dkms status")
         story.step("installed", INSTALLED, K=first)
         story.step("info", INFO, K=first, MODULES=" ".join(MODULES))
+        story.step("log", LOG, K=first)
+        story.step("units", ENABLE)
         story.step("modprobe", 'modprobe -S "$K" -n -v -a vbalance_host '
                    "vbalance_guest", K=first)
         story.step("again", f"{MAKE} dkms-install KERNEL=$K", K=first)
@@ -88,9 +103,17 @@ class Dkms(StoryTest):
         story.step("upgraded-info", INFO, K=second,
                    MODULES=" ".join(MODULES))
 
+        story.step("upgrade-off",
+                   f"dkms uninstall vbalance/{VERSION} -k $K", K=second)
+        story.step("upgrade-nothing", NOTHING, K=second)
+        story.step("upgrade-on", f"dkms install vbalance/{VERSION} -k $K",
+                   K=second)
+        story.step("upgraded-again", INSTALLED, K=second)
+
         story.step("no-kvm-kernel", MAKE_NO_KVM, K=NO_KVM, LIKE=first)
         story.step("no-kvm", NEW_HEADERS, K=NO_KVM)
         story.step("no-kvm-installed", INSTALLED, K=NO_KVM)
+        story.step("no-kvm-log", LOG, K=NO_KVM)
         story.step("no-kvm-info", INFO, K=NO_KVM, MODULES=MODULES[0])
 
         story.step("strange-hook", NEW_HEADERS, K=STRANGE)
@@ -135,6 +158,16 @@ class Dkms(StoryTest):
         self.assert_installed("installed", MODULES)
         self.assert_info("info", self.kernel, 2)
 
+    def test_what_the_build_found_is_in_its_log(self):
+        self.assertRegex(self.output("log"), r"vbalance: \w+: found: ")
+        self.assertNotIn("vbalance: KVM: missing", self.output("log"))
+        self.assertIn("vbalance: KVM: missing", self.output("no-kvm-log"))
+
+    def test_units(self):
+        # And nothing of it is left: test_nothing_is_left().
+        for unit in UNITS:
+            self.assertIn(unit, self.output("units").split())
+
     def test_second_install_is_refused(self):
         self.assertEqual(self.steps["again"].status, 2)
         self.assertIn("is there already", self.steps["again"].output)
@@ -143,6 +176,9 @@ class Dkms(StoryTest):
         self.output("upgrade")
         self.assert_installed("upgraded", MODULES)
         self.assert_info("upgraded-info", self.other, 2)
+        for step in ("upgrade-off", "upgrade-nothing", "upgrade-on"):
+            self.output(step)
+        self.assert_installed("upgraded-again", MODULES)
 
     def test_kernel_outside_the_range(self):
         for which in OUTSIDE:

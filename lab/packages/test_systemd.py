@@ -17,6 +17,7 @@ from vblab import deb, root, util
 
 UNITS = "vbalance-guest.service vbalance-host.service"
 POLICY = "/usr/share/doc/vbalance-dkms/examples/irqbalance-policy.sh"
+PRERM = "/var/lib/dpkg/info/vbalance-dkms.prerm"
 LOAD = "/usr/share/doc/vbalance-dkms/examples/modules-load.d/vbalance.conf"
 
 SETUP = f"""set -e
@@ -48,7 +49,9 @@ IMAGE = r"""set -e
 cp "/boot/vmlinuz-$K" /mnt/work/vmlinuz
 cd / && find . -xdev \( -path './proc/*' -o -path './mnt/*' -o -path './tmp/*' \
 	-o -path './boot/*' -o -path './usr/src/*' -o -path './usr/include' \
-	-o -path './usr/libexec/*' -o -path './usr/lib/gcc' -o -path '*perl*' \
+	-o -path './usr/libexec/*' -o -path './usr/lib/gcc' \
+	-o -path './usr/share/perl*' -o -path './usr/lib/*/perl' \
+	-o -path './usr/lib/*/perl5' \
 	-o -path './var/cache/*' -o -path './var/lib/apt/*' \
 	-o -path './var/lib/dkms/*' -o -path "./usr/lib/modules/$OTHER" \
 	-o -path './usr/lib/file' -o -path './usr/share/mime' \
@@ -74,8 +77,6 @@ boot() {	# NAME [WORD...]
 	rm $LAB_RUN/blk-0-0.img
 	guest_stop 0
 }
-boot on
-boot off vbalance=off
 """
 ACTIVE = f"systemctl is-active {UNITS}"
 LOADED = "sed -n 's/^\\(vbalance_[a-z]*\\) .*/\\1/p' /proc/modules | sort"
@@ -102,6 +103,8 @@ ON = {
     "gone": f"systemctl start {UNITS} && rmmod vbalance_guest vbalance_host && "
             f"systemctl stop {UNITS} && ! systemctl --failed | grep vbalance",
     "start": f"systemctl start {UNITS} && {ACTIVE}",
+    # What purging the package begins with. DKMS's own files are not here.
+    "purge": f"sh {PRERM} remove > /dev/null 2>&1; {LOADED}",
     "failed": "systemctl --failed --plain --no-legend",
 }
 OFF = {
@@ -114,13 +117,30 @@ OFF = {
             "systemctl restart systemd-modules-load && " + LOADED,
     "failed": "systemctl --failed --plain --no-legend",
 }
-BOOTED = {"on": ON, "off": OFF}
+BLACKLISTED = {
+    "running": "systemctl is-system-running --wait",
+    "kvm": AWAIT.format("[ -e /dev/kvm ]"),
+    "start": f"systemctl start {UNITS}; {ACTIVE}",
+    "modules": LOADED,
+    "by-hand": "modprobe vbalance_guest && " + LOADED,
+    "stop": f"systemctl stop {UNITS}; {LOADED}",
+    "failed": "systemctl --failed --plain --no-legend",
+}
+# What is added to the kernel's command line, and what is done there.
+BOOTED = {
+    "on": ("", ON),
+    "off": ("vbalance=off", OFF),
+    "blacklisted": ("modprobe.blacklist=" + ",".join(MODULES), BLACKLISTED),
+}
 STEPS = f"""exec > /run/steps.out 2>&1
-if grep -qw vbalance=off /proc/cmdline; then
-{script(OFF)}
-else
-{script(ON)}
-fi
+case " $(cat /proc/cmdline) " in
+*" {BOOTED["off"][0]} "*)
+{script(OFF)} ;;
+*" {BOOTED["blacklisted"][0]} "*)
+{script(BLACKLISTED)} ;;
+*)
+{script(ON)} ;;
+esac
 {AWAIT.format("[ -b /dev/vda ]")}
 dd if=/run/steps.out of=/dev/vda bs=64k conv=fsync
 systemctl poweroff --force --force
@@ -163,11 +183,13 @@ class Systemd(StoryTest, unittest.TestCase):
                           "--pin", "none", "--blk", "1", "--blk-size", "1",
                           "--add-l1", f"{cls.work}/image",
                           "--add-l1", f"{cls.work}/vmlinuz",
-                          "--timeout", "900", l1=BOOTS)
+                          "--timeout", "900", l1=BOOTS + "".join(
+                              f"boot {name} {word}\n"
+                              for name, (word, _) in BOOTED.items()))
         cls.addClassCleanup(run.remove)
         cls.status = run.wait()
         cls.said = run.stderr
-        for name, steps in BOOTED.items():
+        for name, (_, steps) in BOOTED.items():
             text = run.read(name)
             print("".join(f"# {line}\n" for line in text.splitlines()))
             cls.steps |= {f"{name} {step}": result for step, result
@@ -198,6 +220,9 @@ class Systemd(StoryTest, unittest.TestCase):
         self.output("on gone")
         self.assertEqual(self.output("on start").split(), ["active"] * 2)
 
+    def test_removing_the_package_unloads(self):
+        self.assertEqual(self.output("on purge").split(), [])
+
     def test_command_line_keeps_them_off(self):
         for step in ("active", "start"):
             self.assertEqual(self.steps[f"off {step}"].output.split(),
@@ -205,6 +230,16 @@ class Systemd(StoryTest, unittest.TestCase):
         self.assertEqual(self.output("off why").split(),
                          ["ConditionResult=no"] * 2)
         self.assertEqual(self.output("off modules").split(), [])
+
+    def test_blacklist_keeps_them_off(self):
+        self.output("blacklisted kvm")
+        # modprobe does nothing, and that is no failure.
+        self.assertEqual(self.output("blacklisted start").split(),
+                         ["active"] * 2)
+        self.assertEqual(self.output("blacklisted modules").split(), [])
+        self.assertEqual(self.output("blacklisted by-hand").split(),
+                         ["vbalance_guest"])
+        self.assertEqual(self.output("blacklisted stop").split(), [])
 
     def test_modules_load(self):
         self.assertEqual(self.output("off load").split(), ["vbalance_guest"])

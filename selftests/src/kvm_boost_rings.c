@@ -63,12 +63,17 @@ static int grows(const char *counter, long by)
 static void no_holder(const char *name)
 {
 	int i, few = 0, good = at_rest() && grows("no_holder", 2) && at_rest();
-	long n;
+	long n = count("holder");
 
 	for (i = 0; i < WINDOWS && good && !few; i++) {
 		n = count("holder");
 		good = grows("no_holder", PREEMPTIONS);
 		few = count("holder") < n + PREEMPTIONS / 2;
+	}
+	if (!good || !few) {
+		printf("# %s: %d windows, holder %ld more\n", name, i,
+		       count("holder") - n);
+		print_counts();
 	}
 	report(good && few, name);
 }

@@ -462,8 +462,12 @@ static void test_turn_two(void)
 	CHECK(vb_turn_ask(&t, 8 * MS, 2 * MS, now + 3 * MS / 2),
 	      "another while it runs");
 	CHECK_EQ(t.ns, 7 * MS, "in the same turn");
-	vb_turn_pay(&t, 2 * MS, now + 2 * MS);
-	CHECK(!vb_turn_ask(&t, 8 * MS, 2 * MS, now + 7 * MS / 2), "enough");
+	vb_turn_pay(&t, 0, now + 7 * MS / 2);
+	CHECK(vb_turn_ask(&t, 8 * MS, 2 * MS, now + 7 * MS / 2),
+	      "another when the first one's time is up");
+	CHECK_EQ(t.ns, 7 * MS, "in the same turn still");
+	vb_turn_pay(&t, 2 * MS, now + 7 * MS / 2);
+	CHECK(!vb_turn_ask(&t, 8 * MS, 2 * MS, now + 5 * MS), "enough");
 }
 
 /* The longest time that others wait, whatever is asked when. */
