@@ -187,7 +187,9 @@ static int vb_facts_check(const char *module, const struct vb_fact *facts,
 		differs[facts[n].group] = facts[n].what;
 	}
 	kfree(r);
-	return err ?: skipped ? -ENODATA : compared;
+	if (err)
+		return err;
+	return skipped ? -ENODATA : compared;
 }
 
 /* With what to refuse when what is needed differs. @compared: see above. */

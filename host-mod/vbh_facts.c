@@ -207,6 +207,9 @@ void vbh_facts_check_kvm(void)
 	vbh_facts_kvm = vb_facts_check("kvm", vbh_facts_of_kvm,
 				       ARRAY_SIZE(vbh_facts_of_kvm),
 				       vbh_differs);
+	/* Seen only now: nothing is hooked. */
+	if (vbh_differs[VBH_F_LOAD])
+		vbh_differs[VBH_F_RUN_STATE] = vbh_differs[VBH_F_LOAD];
 	vbh_facts_say();
 }
 
