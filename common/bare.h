@@ -12,5 +12,7 @@
 #undef CONFIG_VHOST_NET
 #undef CONFIG_VHOST_NET_MODULE
 #undef CONFIG_KVM_GUEST
+/* What CONFIG_KVM_SMM has in kernel headers, see compat/smm.h. */
+#undef HAVE_hf_smm_mask
 
 #endif /* _VB_COMMON_BARE_H */

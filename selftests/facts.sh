@@ -7,28 +7,11 @@
 . "$(dirname "$0")/ktap.sh"
 # shellcheck source=selftests/lablib.sh
 . "$KTAP_DIR/lablib.sh"
-# shellcheck source=selftests/faultlib.sh
-. "$KTAP_DIR/faultlib.sh"
+# shellcheck source=selftests/btflib.sh
+. "$KTAP_DIR/btflib.sh"
 
 unload vbalance_host
 [ -e /sys/kernel/btf/kvm ] || skip_all "this kernel has no BTF of kvm"
-
-# $doctor FILE OLD NEW: of the same length; wherever OLD ends a string (a note of
-# the linker can have the release, too)
-# shellcheck disable=SC2016 # for the shell of either machine
-doctor='doctor() {
-	at=$(strings -t d "$1" | awk -v old="$2" '"'"'{
-		n = index($0, $1) + length($1) + 1
-		s = substr($0, n)
-		if (substr(s, length(s) - length(old) + 1) == old)
-			print $1 + length(s) - length(old)
-	}'"'"')
-	[ -n "$at" ] && [ ${#2} = ${#3} ] || return
-	for offset in $at; do
-		printf %s "$3" | dd of="$1" bs=1 seek="$offset" conv=notrunc 2>/dev/null
-	done
-}'
-eval "$doctor"
 
 other_release() { echo "${1%?}X"; }	# RELEASE: of the same length
 
@@ -115,7 +98,7 @@ host_does_without '4(kvm_vcpu*,kvm_io_device*,' '8(kvm_vcpu*,kvm_io_device*,' io
 # ---- the guest ----
 
 guest_with() {	# OLD NEW
-	guest 0 "$doctor
+	guest 0 ". /lab/selftests/btflib.sh
 		cp /lab/vbalance_guest.ko /tmp/doctored.ko &&
 		doctor /tmp/doctored.ko '$1' '$2' && insmod /tmp/doctored.ko" \
 		</dev/null > "$KTAP_TMP/insmod" 2>&1
@@ -159,7 +142,7 @@ guest_other=$(other_release "$guest_release")
 guest_with "$guest_release" "$guest_other"
 ok $? "guest: the release differs and nothing else: loaded"
 guest_module 0 unload
-g 0 '. /lab/selftests/faultlib.sh; hide_btf'
+g 0 '. /lab/selftests/btflib.sh; hide_btf'
 guest_module 0 load
 ok $? "guest: without BTF: loaded"
 check "guest: without BTF: the log says so" \
@@ -169,12 +152,12 @@ guest_module 0 unload
 guest_is_refused "$guest_release" "$guest_other" "without BTF the release"
 check "guest: without BTF the release differs: the log says so" \
 	guest 0 "dmesg | grep -qF 'vbalance_guest: built for kernel $guest_other, this is $guest_release: build it again'" </dev/null
-g 0 '. /lab/selftests/faultlib.sh; show_btf; spoil_btf vmlinux'
+g 0 '. /lab/selftests/btflib.sh; show_btf; spoil_btf vmlinux'
 ! guest_module 0 load 2> "$KTAP_TMP/insmod"
 ok $? "guest: BTF cannot be read: refused"
 check "guest: BTF cannot be read: the log says so" \
 	guest 0 "dmesg | grep -q 'vbalance_guest: BTF of the kernel cannot be read: error -74'" </dev/null
-g 0 '. /lab/selftests/faultlib.sh; umount /sys/kernel/btf/vmlinux'
+g 0 '. /lab/selftests/btflib.sh; mend_btf vmlinux'
 guest_does_without IRQS_PENDING IRQS_PENDINK IRQS_PENDINK \
 	"affinity redirect borrow"
 guest_does_without irq_data.parent_data irq_data.parent_datA irq_data.parent_datA \

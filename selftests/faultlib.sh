@@ -86,21 +86,6 @@ traces_of() {	# MODULE
 	pidof vbalance_boost
 } 2>/dev/null
 
-# The kernel's description of itself (BTF) is read by pages, some thousand.
-hide_btf() { mount -t tmpfs none /sys/kernel/btf; }
-show_btf() { umount /sys/kernel/btf; }
-# The first type of vmlinux or of a module is of a kind that nobody knows.
-spoil_btf() {
-	spoilt=$(mktemp)
-	cp "/sys/kernel/btf/$1" "$spoilt"
-	printf '\037' | dd of="$spoilt" bs=1 seek=31 conv=notrunc 2>/dev/null
-	mount --bind "$spoilt" "/sys/kernel/btf/$1"
-}
-mend_btf() {
-	umount "/sys/kernel/btf/$1"
-	rm -f "$spoilt"
-}
-
 # FAULTY_SPARSE=1: not each allocation, but the more the farther apart.
 faulty_next() {
 	faulty_n=$((faulty_n + 1 + ${FAULTY_SPARSE:-0} * faulty_n / 4))

@@ -6,6 +6,8 @@
 . "$(dirname "$0")/ktap.sh"
 # shellcheck source=selftests/faultlib.sh
 . "$KTAP_DIR/faultlib.sh"
+# shellcheck source=selftests/btflib.sh
+. "$KTAP_DIR/btflib.sh"
 need_root
 need_module vbalance_guest
 need_faults

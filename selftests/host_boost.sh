@@ -3,7 +3,7 @@
 # Boosts of the vCPUs of VMs of our own (src/kvm_boost*.c): who is boosted and
 # how it ends, also late, and how long it takes; what is left of a thread's
 # attributes, what lying guests gain; with each kind of hook; while
-# vbalance_host comes and goes; with observe=1.
+# vbalance_host or a CPU comes and goes; with observe=1.
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
 # shellcheck source=selftests/stormlib.sh
@@ -13,7 +13,8 @@ need_module vbalance_host
 [ -e /dev/kvm ] || skip_all "no /dev/kvm"
 for p in kvm_boost kvm_boost_attr kvm_boost_bound kvm_boost_cgroup \
 		kvm_boost_fair kvm_boost_keep kvm_boost_late kvm_boost_liars \
-		kvm_boost_repay kvm_boost_soon kvm_boost_turn kvm_hold; do
+		kvm_boost_offline kvm_boost_repay kvm_boost_soon kvm_boost_turn \
+		kvm_hold; do
 	command -v "$p" >/dev/null || skip_all "$p is not built"
 done
 unload vbalance_host
@@ -55,11 +56,17 @@ if trace_on vbalance_host/vb_host_boost_end; then
 		sched/sched_switch sched/sched_wakeup
 	embed "soon" kvm_boost_soon "$TRACE"
 	embed "turn" kvm_boost_turn "$TRACE"
+	if [ "${LONG-}" ]; then
+		embed "offline" kvm_boost_offline "$TRACE"
+	else
+		skip "offline" "takes a CPU offline: make test-long"
+	fi
 	trace_off
 else
 	skip "bound" "no trace events"
 	skip "soon" "no trace events"
 	skip "turn" "no trace events"
+	skip "offline" "no trace events"
 fi
 embed "paid back" kvm_boost_repay
 embed "fairness" kvm_boost_fair "$@"

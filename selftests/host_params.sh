@@ -4,6 +4,8 @@
 # going.
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
+# shellcheck source=selftests/btflib.sh
+. "$KTAP_DIR/btflib.sh"
 need_root
 need_module vbalance_host
 unload vbalance_host
@@ -103,8 +105,22 @@ else
 	check "says what it waits for" grep -q "^run_state off (kvm is not loaded" $HOST/features
 	modprobe $vendor
 	check "hooks come with kvm" grep -q "^run_state on" $HOST/features
-	[ ! -e /sys/kernel/btf/kvm ] ||
+	if [ -e /sys/kernel/btf/kvm ]; then
 		check "and it is what the module was built for" grep -q "^btf_check on" $HOST/features
+		# What the module needs differs, and nothing said so before kvm
+		# comes.
+		unload vbalance_host
+		rmmod $vendor kvm
+		cp "$(module_path vbalance_host)" "$KTAP_TMP/doctored.ko"
+		doctor "$KTAP_TMP/doctored.ko" kretprobe.nmissed kretprobe.nmisseD
+		hide_btf
+		check "loaded without kvm and BTF" insmod "$KTAP_TMP/doctored.ko"
+		show_btf
+		modprobe $vendor
+		check "what differs is seen when kvm comes, and keeps the hooks off" \
+			grep -q "^run_state off (kretprobe.nmisseD: error -8)" $HOST/features
+		equal "nothing that needs them is on" "$(sed -n '/^btf_check/d; s/ on .*//p' $HOST/features)" ""
+	fi
 fi
 check "unloaded" unload vbalance_host
 

@@ -24,10 +24,6 @@ _LOCATED = re.compile(r"^(?P<path>[^\s:]+):(?P<line>\d+):(?:\d+(?:-\d+)?:)?\s*"
                       r"(?P<text>.*)$")
 
 
-class Skipped(Exception):
-    """A check that cannot be made, and why."""
-
-
 @dataclass(frozen=True, order=True)
 class Finding:
     path: str       # below the checkout; "": of the check itself

@@ -12,13 +12,13 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from vblab import paths
-from vblab.ktap import FAILED, PASSED, SKIPPED, Result
+from vblab.ktap import FAILED, PASSED, Result
 from vblab.root import require_root_user
 from vblab.suite import Tally
 from vblab.util import Interrupted, LabError, temp_dir
 
 from . import abi, findings, kbuild, semantic, texts, toolroot
-from .findings import Finding, Skipped
+from .findings import Finding
 from .tools import Tools
 from .tree import Tree
 
@@ -89,11 +89,8 @@ def run(pattern: re.Pattern) -> int:
             try:
                 for future in as_completed(running):
                     check = running[future]
-                    try:
-                        _tell(tally, check.name,
-                              _left(check, future, tree, exceptions))
-                    except Skipped as why:
-                        tally.add([Result(check.name, SKIPPED, str(why))])
+                    _tell(tally, check.name,
+                          _left(check, future, tree, exceptions))
             except Interrupted:
                 # Threads cannot be stopped, nor what they wait for: it goes
                 # with us.

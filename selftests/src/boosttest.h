@@ -293,6 +293,17 @@ static inline void rank(int priority)
 				   SCHED_OTHER, &p), "sched_setscheduler");
 }
 
+/* On these two alone, or on one. */
+static inline void may_run(pid_t tid, int cpu, int other)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	CPU_SET(other, &set);
+	vm_must(sched_setaffinity(tid, sizeof(set), &set), "sched_setaffinity");
+}
+
 /* The fields of an MSI (Intel SDM 3, 11.11). */
 #define MSI_LOGICAL	0x4U		/* of the address */
 #define MSI_TO(dest)	((dest) << 12)

@@ -29,16 +29,6 @@ static int third_cpu(void)
 	return found;
 }
 
-static void may_run(pid_t tid, int cpu, int other)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	CPU_SET(other, &set);
-	vm_must(sched_setaffinity(tid, sizeof(set), &set), "sched_setaffinity");
-}
-
 /*
  * vCPU 1 takes all that our CPU has, beside us: who is refused, and is boosted
  * once more, gets DEBT_NS for next to nothing. Return: until when at least the
