@@ -1,12 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# A boosted thread that the scheduler moves to another CPU (src/kvm_boost_stray.c).
+# What needs three CPUs: a boosted thread that the scheduler moves to another one
+# (src/kvm_boost_stray.c), a VM one of whose vCPUs runs while others compete.
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
 need_root
 need_module vbalance_host
 [ -e /dev/kvm ] || skip_all "no /dev/kvm"
-command -v kvm_boost_stray >/dev/null || skip_all "kvm_boost_stray is not built"
+for p in kvm_boost kvm_boost_stray; do
+	command -v "$p" >/dev/null || skip_all "$p is not built"
+done
 unload vbalance_host
 
 check "load" load vbalance_host
@@ -17,5 +20,6 @@ if trace_on vbalance_host/vb_host_boost vbalance_host/vb_host_boost_end \
 else
 	skip "stray" "no trace events"
 fi
+embed "third" kvm_boost third
 check "unload" unload vbalance_host
 ktap_end

@@ -293,6 +293,18 @@ static inline void rank(int priority)
 				   SCHED_OTHER, &p), "sched_setscheduler");
 }
 
+/* A CPU besides ours and the vCPUs'; -1: there is none. */
+static inline int third_cpu(void)
+{
+	int i, found = -1;
+
+	for (i = 0; i < CPU_SETSIZE && found < 0; i++)
+		if (i != here && i != there && vm_pin(i))
+			found = i;
+	vm_pin(here);
+	return found;
+}
+
 /* On these two alone, or on one. */
 static inline void may_run(pid_t tid, int cpu, int other)
 {

@@ -6,6 +6,8 @@
  *
  *	kvm_boost		all of it
  *	kvm_boost off		vbalance_host was loaded with observe=1
+ *	kvm_boost third		of three vCPUs one runs all the time; needs three
+ *				CPUs
  *
  * That something does not happen is claimed only after many chances for it:
  * preemptions that the host has counted.
@@ -693,6 +695,9 @@ static long goes_twice(void)
 	return at_rest() && all_have_run() ? n : FAILED;
 }
 
+/* A vCPU that has its CPU all the time, or it is no such moment; 0: none. */
+static int runs_on;
+
 /*
  * vCPU 0 is sent an interrupt while vCPU 1 runs, which does not serve it and
  * then goes; @twice: and it is refused a boost then, and vCPU 1 goes again.
@@ -701,16 +706,19 @@ static long goes_twice(void)
  */
 static long last_goes(enum goes how, int twice, int taken, int moments)
 {
-	long n, gone = 0;
+	long n, lost = 0, gone = 0;
 	int i, good = 0;
 
 	for (i = 0; i < TRIES / 10 && good < moments; i++) {
+		if (runs_on)
+			lost = vm_preempted(&m, runs_on);
 		n = twice ? goes_twice() : goes_once(how, taken);
 		if (n == FAILED)
 			return -1;
 		/* Who was boosted has to pause. */
 		usleep(20000);
-		if (n == NO_MOMENT)
+		if (n == NO_MOMENT ||
+		    (runs_on && vm_preempted(&m, runs_on) != lost))
 			continue;
 		gone += n;
 		good++;
@@ -1093,6 +1101,52 @@ static void locks(void)
 	defaults();
 }
 
+/* Of three vCPUs one runs on a CPU of its own. */
+static int third(void)
+{
+	struct vm_thread runs;
+	cpu_set_t was;
+	pid_t boosts;
+	int cpu, i;
+
+	cpu = third_cpu();
+	if (cpu < 0) {
+		skip("a third vCPU", "needs three CPUs");
+		vm_destroy(&m);
+		return end();
+	}
+	defaults();
+	generous("2000");
+	set_parameter("holder_us", "0");
+	i = m.nr_vcpus;
+	vm_add_vcpu(&m);
+	vm_mode(&m, i, 0);
+	vm_mp_state(&m, i, KVM_MP_STATE_RUNNABLE);
+	boosts = worker_pin(here, &was);
+	report(boosts, "the worker is there");
+	start(0);
+	start(1);
+	vm_start(&runs, &m, i, cpu, VM_AREA);
+	report(AWAIT(in_state(i, "running")), "a third one runs");
+	runs_on = i;
+	expect(last_goes(GOES_OFF, 0, 0, 10), 0,
+	       "a third one runs, another one goes: no fast path");
+	expect(last_goes(GOES_TO_SLEEP, 0, 0, 10), 0,
+	       "a third one runs, another one sleeps: no fast path");
+	runs_on = 0;
+	vm_command(&runs, VM_CMD_HALT);
+	report(AWAIT(in_state(i, "halted")), "the third one sleeps");
+	expect(last_goes(GOES_OFF, 0, 0, 1), 1,
+	       "the third one sleeps, another one goes: fast path");
+	report(!vm_join(&runs) && !vm_join(&thread[1]) &&
+	       !vm_join(&thread[0]), "the vCPUs end well");
+	if (boosts)
+		sched_setaffinity(boosts, sizeof(was), &was);
+	defaults();
+	vm_destroy(&m);
+	return end();
+}
+
 static int off(void)
 {
 	start(0);
@@ -1169,6 +1223,8 @@ int main(int argc, char **argv)
 		return 4;
 	if (argc > 1 && !strcmp(argv[1], "off"))
 		return off();
+	if (argc > 1 && !strcmp(argv[1], "third"))
+		return third();
 	defaults();
 	/* Without an area. */
 	tid = start(0);

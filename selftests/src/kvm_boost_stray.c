@@ -17,18 +17,6 @@
 #define DEBT_NS		20000000ULL	/* about what is drained */
 #define PERCENT		1
 
-/* -1: there are but two. */
-static int third_cpu(void)
-{
-	int i, found = -1;
-
-	for (i = 0; i < CPU_SETSIZE && found < 0; i++)
-		if (i != here && i != there && vm_pin(i))
-			found = i;
-	vm_pin(here);
-	return found;
-}
-
 /*
  * vCPU 1 takes all that our CPU has, beside us: who is refused, and is boosted
  * once more, gets DEBT_NS for next to nothing. Return: until when at least the
