@@ -1131,6 +1131,9 @@ static int third(void)
 	runs_on = i;
 	expect(last_goes(GOES_OFF, 0, 0, 10), 0,
 	       "a third one runs, another one goes: no fast path");
+	/* Had that failed. */
+	rank(0);
+	hog_stop();
 	expect(last_goes(GOES_TO_SLEEP, 0, 0, 10), 0,
 	       "a third one runs, another one sleeps: no fast path");
 	runs_on = 0;
@@ -1138,7 +1141,6 @@ static int third(void)
 	report(AWAIT(in_state(i, "halted")), "the third one sleeps");
 	expect(last_goes(GOES_OFF, 0, 0, 1), 1,
 	       "the third one sleeps, another one goes: fast path");
-	/* Had something failed. */
 	rank(0);
 	hog_stop();
 	report(!vm_join(&runs) && !vm_join(&thread[1]) &&
