@@ -71,11 +71,12 @@ guest_pid() {
 	cat "$LAB_RUN/pid-$1" 2>/dev/null
 }
 
+# Its first thread may have ended before others, which still have its files.
 guest_running() {
 	lab_pid=$(guest_pid "$1") && [ -n "$lab_pid" ] &&
-		lab_state=$(sed -n 's/^State:\t\(.\).*/\1/p' \
-			"/proc/$lab_pid/status" 2>/dev/null) &&
-		case $lab_state in '' | Z | X) false ;; esac
+		lab_state=$(sed -n 's/^State:\t\(.\).*/\1/p; s/^Threads:\t//p' \
+			"/proc/$lab_pid/status" 2>/dev/null | tr -d '\n') &&
+		case $lab_state in '' | [ZX] | [ZX][01]) false ;; esac
 }
 
 guest_start() {

@@ -191,6 +191,8 @@ class Systemd(StoryTest, unittest.TestCase):
         cls.said = run.stderr
         for name, (_, steps) in BOOTED.items():
             text = run.read(name)
+            if not text:
+                raise util.LabError(f"{name} wrote nothing:\n{cls.said}")
             print("".join(f"# {line}\n" for line in text.splitlines()))
             cls.steps |= {f"{name} {step}": result for step, result
                           in results(steps, text).items()}
