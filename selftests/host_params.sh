@@ -142,12 +142,12 @@ if [ -e $BTF/kvm ]; then
 	were_off=$(others_off)
 	unload vbalance_host
 	cp $BTF/vmlinux "$KTAP_TMP/vmlinux"
-	mount -t tmpfs none $BTF
+	hide_btf
 	cp "$KTAP_TMP/vmlinux" $BTF
 	not_compared kvm
 	rm $BTF/vmlinux
 	not_compared "the kernel"
-	umount $BTF
+	show_btf
 else
 	skip "nothing to compare kvm with" "this kernel has no BTF for modules"
 fi

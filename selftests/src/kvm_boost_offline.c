@@ -23,7 +23,7 @@ static int online(int on)
 	return f && fprintf(f, "%d", on) > 0 && !fclose(f);
 }
 
-/* Of the threads that were moved, how many were boosted? */
+/* How often was vCPU 0's thread moved in a boost? */
 static long moved_boosted(pid_t tid)
 {
 	struct boost_event e;
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 		go_and_come_back(&r, tid);
 	expect(r.gone, ROUNDS, "the CPU goes");
 	expect(r.back, ROUNDS, "and comes back");
-	printf("# %ld boosts while it went, %ld of a thread that was moved meanwhile\n",
+	printf("# %ld boosts while it went, %ld with a thread that was moved\n",
 	       r.going, r.moved);
 	report(r.going > 0, "there are boosts while it goes");
 	n = begun();
