@@ -39,6 +39,22 @@ if cols $GUEST/irqs kind affinity | grep -q '^blk managed'; then
 else
 	skip "virtio-blk interrupts are listed as managed" "no virtio-blk device"
 fi
+
+# irqbalance asks its policy script once, as soon as it sees an interrupt.
+banned() {	# INTERRUPT...
+	for irq; do
+		[ "$(sh "$KTAP_DIR/irqbalance-policy.sh" /sys "$irq")" != ban=true ] || echo "$irq"
+	done
+}
+vectors() {	# DEVICE ON THE VIRTIO BUS
+	ls "/sys/bus/virtio/devices/$1/../msi_irqs" | sort -n
+}
+lines=$(awk '$1 ~ /^[0-9]+:/ && !/virtio/ { sub(":", "", $1); print $1 }' /proc/interrupts)
+# shellcheck disable=SC2046,SC2086 # numbers
+{
+equal "irqbalance is told to leave ours alone" "$(banned $(ours))" "$(ours)"
+equal "and to balance what is not virtio's" "$(banned $lines)" ""
+}
 equal "CPUs are listed" "$(cols $GUEST/vcpus cpu | wc -l)" "$(cpus)"
 
 # Unplug and plug, as the driver sees it. Not the device that SSH comes by.
@@ -59,6 +75,8 @@ if [ -n "$name" ]; then
 	echo "$name" > /sys/bus/virtio/drivers/virtio_net/unbind
 	check "interrupts of an unbound driver are forgotten" await 20 lost
 	echo "$name" > /sys/bus/virtio/drivers/virtio_net/bind
+	# shellcheck disable=SC2046 # numbers
+	equal "irqbalance is told before they are found" "$(banned $(vectors "$name"))" "$(vectors "$name")"
 	check "and found again" await 20 found
 	pci=$(basename "$(dirname "$(readlink -f /sys/bus/virtio/devices/"$name")")")
 	echo "$pci" > /sys/bus/pci/drivers/virtio-pci/unbind
@@ -71,6 +89,8 @@ else
 fi
 check "unload" unload vbalance_guest
 check "debugfs folder is gone" [ ! -e $GUEST ]
+# shellcheck disable=SC2046 # numbers
+equal "without the module irqbalance may balance all" "$(banned $(procirqs))" ""
 user_is_refused vbalance_guest $GUEST/stats
 
 refuses vbalance_guest threshold=99
