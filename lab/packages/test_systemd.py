@@ -192,7 +192,9 @@ class Systemd(StoryTest, unittest.TestCase):
         for name, (_, steps) in BOOTED.items():
             text = run.read(name)
             if not text:
-                raise util.LabError(f"{name} wrote nothing:\n{cls.said}")
+                logs = "".join(f"--- {log.name}\n{util.tail(log, 20)}\n"
+                               for log in sorted(run.out.glob("*l2-0.log")))
+                raise util.LabError(f"{name} wrote nothing:\n{cls.said}{logs}")
             print("".join(f"# {line}\n" for line in text.splitlines()))
             cls.steps |= {f"{name} {step}": result for step, result
                           in results(steps, text).items()}
