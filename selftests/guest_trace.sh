@@ -80,6 +80,7 @@ unload vbalance_guest
 # Without moves their price stays at its estimate.
 load vbalance_guest policy=cost observe=1
 record 8 vbalance_guest/vb_guest_decision
+echo "# $(sed 's/.* reason=\([a-z_]*\) .*/\1/' "$KTAP_TMP/vb_guest_decision" | sort | uniq -c | xargs)"
 check "policy=cost decides to rescue" grep -q reason=move_rescue "$KTAP_TMP/vb_guest_decision"
 equal "policy=cost: reasons fit decisions" "$(misfits)" 0
 equal "policy=cost observe=1: nothing was redirected" "$(redirections)" "0 0 0 0"
