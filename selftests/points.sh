@@ -341,6 +341,9 @@ wait $rmmod
 ok $? "setup: the host module goes"
 vm_end $first
 check "setup: host module comes again" load vbalance_host
+# A VM is found when one of its vCPUs runs.
+is_known() { guest 0 true </dev/null && [ -n "$(vm_dir 0)" ]; }
+check "setup: guest 0 is known" await 60 is_known
 embed "setup: and works" kvm_registration
 unload vbalance_host
 guest_log_clean 0
