@@ -67,6 +67,10 @@ guest_module 0 load policy=cost observe=1
 guest 0 'burn 4 >/dev/null 2>&1 </dev/null &'
 check "run states come from the page" await 60 source_is 0 page
 equal "slot n is CPU n" "$(g 0 'cols $GUEST/vcpus cpu slot' | awk '$1 != $2')" ""
+# Slices of a tick, also where they end between ticks: a rescue that brings
+# less than it costs is none.
+slice=$(get_slice)
+set_slice 4000000
 export TRACE_CLOCK=x86-tsc
 trace_on vbalance_host/vb_host_state
 g 0 "TRACE_CLOCK=x86-tsc; trace_on vbalance_guest/vb_guest_decision"
@@ -91,6 +95,7 @@ ok $? "policy=cost decides to rescue"
 equal "policy=cost: never twice while the holder is away" \
 	"$(awk '$2 == "runs" { ran[$3]++ }
 	$2 == "rescue" { if (($3, $4) in at && at[$3, $4] == ran[$3] + 0) print; at[$3, $4] = ran[$3] + 0 }' "$KTAP_TMP/both" | head -n 3)" ""
+set_slice "$slice"
 guest 0 'killall burn; rmmod vbalance_guest'
 
 # ---- irqbalance ----

@@ -301,13 +301,17 @@ static void changes(pid_t tid)
 
 /* ---- a lock of its guest ---- */
 
-/* It sleeps, and has had more than its share just before: a part of a turn. */
+/*
+ * It sleeps, and has had more than its share just before: a part of a turn.
+ * Return: done; a turn without being preempted was found.
+ */
 static int to_sleep_after_a_turn(void)
 {
-	long n;
+	int i;
 
-	for (;;) {
-		n = vm_preempted(&m, 0);
+	for (i = 0; i < 200; i++) {
+		long n = vm_preempted(&m, 0);
+
 		if (!AWAIT(in_state(0, "running")))
 			return 0;
 		usleep(2000);
@@ -318,6 +322,7 @@ static int to_sleep_after_a_turn(void)
 		if (!wake_up())
 			return 0;
 	}
+	return 0;
 }
 
 /*
@@ -351,6 +356,8 @@ static int unlocked(__u64 turn)
 }
 
 #define AWAY	20
+/* As with ticks of 4 ms: 7.x ends slices when they are over. */
+#define SLICE_NS	4000000
 
 static void locks(long seconds)
 {
@@ -360,6 +367,7 @@ static void locks(long seconds)
 					      "KVM_GET_TSC_KHZ");
 	__u64 end = now_ns() + 1000000000ULL * seconds * slowness();
 	int i, got = 0, away = 0, first = 0;
+	long base = base_slice(SLICE_NS);
 
 	start(1);
 	report(put(VCPU "/cpu.weight", "%ld", 10), "a small weight");
@@ -380,6 +388,8 @@ static void locks(long seconds)
 	else
 		report(got != -2 && (away == AWAY || now_ns() >= end) &&
 		       first * 4 > away * 3, name);
+	if (base >= 0)
+		base_slice(base);
 	defaults();
 	report(!vm_join(&thread[1]), "vCPU 1 ends well");
 }
