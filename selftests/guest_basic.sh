@@ -47,7 +47,9 @@ banned() {	# INTERRUPT...
 	done
 }
 vectors() {	# DEVICE ON THE VIRTIO BUS
-	ls "/sys/bus/virtio/devices/$1/../msi_irqs" | sort -n
+	for irq in "/sys/bus/virtio/devices/$1/../msi_irqs"/*; do
+		echo "${irq##*/}"
+	done | sort -n
 }
 lines=$(awk '$1 ~ /^[0-9]+:/ && !/virtio/ { sub(":", "", $1); print $1 }' /proc/interrupts)
 # shellcheck disable=SC2046,SC2086 # numbers
