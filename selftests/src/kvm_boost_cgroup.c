@@ -15,6 +15,7 @@
 #define _GNU_SOURCE
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include "steady.h"
 
@@ -148,6 +149,69 @@ static void quota(pid_t tid)
 	report(put(VCPU "/cpu.max", "max " PERIOD, 0) &&
 	       vcpu_percent(tid, 0) > LIMITED,
 	       "without a quota: it does not limit");
+}
+
+/* How many periods of its quota have begun; -1: nobody counts. */
+static long periods(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s/cpu.stat", root, VCPU);
+	return value_of(path, "nr_periods");
+}
+
+/* Return: threads say that their quota is used up (task_struct.throttled). */
+static int threads_say(void)
+{
+	struct utsname u;
+	int major, minor;
+
+	vm_must(uname(&u), "uname");
+	return sscanf(u.release, "%d.%d", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 18));
+}
+
+/* Until the next period begins the thread is left alone, however critical. */
+static void used_up(pid_t tid)
+{
+	static const char name[] = "a quota that is used up: not boosted";
+	long n, taken, period, tries;
+	int i;
+
+	if (!threads_say()) {
+		skip(name, "threads do not say so before 6.18");
+		return;
+	}
+	generous("20000");
+	report(put(VCPU "/cpu.max", "%ld 1000000", 1000), "a small quota");
+	for (tries = 0; tries < 20; tries++) {
+		period = periods();
+		taken = cpu_ns(tid);
+		usleep(100000);
+		/* It has nothing to run with, and that for a while. */
+		if (cpu_ns(tid) != taken || periods() != period)
+			continue;
+		n = begun();
+		guest[0].critical = CRITICAL;
+		for (i = 0; i < 10; i++) {
+			send(0);
+			usleep(10000);
+		}
+		guest[0].critical = VB_CRITICAL_SAID;
+		taken = cpu_ns(tid) - taken;
+		n = begun() - n;
+		if (periods() == period)
+			break;
+	}
+	if (tries < 20) {
+		printf("# %ld boosts, %ld us\n", n, taken / 1000);
+		report(!n && !taken, name);
+	} else {
+		skip(name, "no such moment on this machine");
+	}
+	report(put(VCPU "/cpu.max", "max " PERIOD, 0), "and has none again");
+	at_rest();
+	defaults();
 }
 
 /* ---- changes of a boosted thread's group ---- */
@@ -418,6 +482,7 @@ int main(int argc, char **argv)
 	       "each in a cgroup of its own");
 	/* First: what ran with a weight of 1 waits long for its next turn. */
 	quota(tid);
+	used_up(tid);
 	report(becomes(tid, &before), "a quota: the thread is as it was");
 	changes(tid);
 
