@@ -353,7 +353,9 @@ static void changes(pid_t tid)
 	report(moved(tid, 0), "moved back");
 	change(tid, limited, &it, VCPU, "given a quota");
 	change(tid, pinned, &moved_there, VCPU, "moved to another CPU");
-	if (put("cgroup.subtree_control", "+cpuset", 0) && in_cpuset(tid, 0))
+	/* Before 6.2 that lets all of the groups go where their cpuset does. */
+	if (put("cgroup.subtree_control", "+cpuset", 0) && in_cpuset(tid, 0) &&
+	    pinned(hog.tid, 0))
 		change(tid, in_cpuset, &moved_there, VCPU, "its cpuset changed");
 	else
 		skip("boosted, its cpuset changed", "no cpuset controller");
