@@ -369,7 +369,7 @@ static void changes(pid_t tid)
 
 /*
  * It sleeps, and has had more than its share just before: a part of a turn.
- * Return: done; a turn without being preempted was found.
+ * Return: done; 0 also if it was preempted in each of many tries.
  */
 static int to_sleep_after_a_turn(void)
 {

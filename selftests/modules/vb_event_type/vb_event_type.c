@@ -39,7 +39,7 @@ static int event_type_pre(struct kprobe *p, struct pt_regs *regs)
 	info = vmcb->control.exit_int_info;
 	if (info && !(info & SVM_EXITINTINFO_VALID)) {
 		vmcb->control.exit_int_info = 0;
-		/* A count for people: no other CPU's is lost on purpose. */
+		/* Two CPUs at once may count as one. */
 		WRITE_ONCE(cleared, cleared + 1);
 	}
 	return 0;
