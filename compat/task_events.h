@@ -4,6 +4,7 @@
 #define _VB_COMPAT_TASK_EVENTS_H
 
 #ifdef HAVE_task_events
+#include <linux/mm_types.h>	/* the next one wants it without NUMA balancing */
 #include <trace/events/sched.h>
 
 /* What the headers did not have, or NULL. */

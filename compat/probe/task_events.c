@@ -2,6 +2,7 @@
 // found: the process behind an interrupt is seen by tracepoints of the scheduler
 // missing: vbalance_guest: hints of processes are off
 /* Only whether they are there: one that has changed must not compile. */
+#include <linux/mm_types.h>	/* the next one wants it without NUMA balancing */
 #include <trace/events/sched.h>
 
 const void *vb_probe(int n);
