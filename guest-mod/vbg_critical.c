@@ -115,16 +115,12 @@ void vbg_critical_hard_exit(struct vbg_cpu *c, int cpu)
 /*
  * A soft interrupt ends. The core takes all that are pending at once: those
  * that are still to come are in io_softirqs only, which is empty where the
- * vCPU is not critical. Context: in it.
+ * vCPU is not critical. Context: in it, interrupts off.
  */
 void vbg_critical_soft_exit(struct vbg_cpu *c, int cpu, unsigned int vec)
 {
-	unsigned long flags;
-
 	if (!(c->critical & VB_CRITICAL_IRQ))
 		return;
-	local_irq_save(flags);
 	c->io_softirqs &= ~BIT(vec);
 	vbg_critical_check(c, cpu);
-	local_irq_restore(flags);
 }

@@ -245,10 +245,14 @@ static void vbg_irq_exit(void *data, int irq, struct irqaction *action,
 static void vbg_softirq_entry(void *data, unsigned int vec)
 {
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
+	unsigned long flags;
 
+	/* A hard interrupt is before all of it, or within. */
+	local_irq_save(flags);
 	c->soft_stolen = vbg_stolen_ns(smp_processor_id());
 	c->soft_hard = c->hard_ns + c->look_ns;
 	c->soft_since = vbg_clock();
+	local_irq_restore(flags);
 }
 
 static bool vbg_is_io_softirq(unsigned int vec)
@@ -261,36 +265,36 @@ static void vbg_softirq_exit(void *data, unsigned int vec)
 {
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 	int cpu = smp_processor_id();
-	u64 now = vbg_clock();
+	u64 now, stolen, ns, nested;
 	unsigned long flags;
-	u64 ns, nested;
 	struct vbg_irq *i;
 
+	/* Hard interrupts add to the same sums, and to what is taken off. */
+	local_irq_save(flags);
+	now = vbg_clock();
+	stolen = vbg_stolen_ns(cpu);
 	vbg_critical_soft_exit(c, cpu, vec);
 	if (!c->soft_since)
-		return;
-	ns = vbg_busy_ns(c->soft_since, now, c->soft_stolen,
-			 vbg_stolen_ns(cpu));
+		goto out;
+	ns = vbg_busy_ns(c->soft_since, now, c->soft_stolen, stolen);
 	nested = c->hard_ns + c->look_ns - c->soft_hard;
 	ns = ns > nested ? ns - nested : 0;
 	c->soft_since = 0;
 	c->soft_ns += ns;
 	c->soft_count++;
-	/* The exit of a hard interrupt adds to the same sums. */
-	local_irq_save(flags);
 	vbg_add_load(&c->load, &c->load_long, now, ns);
 	i = vbg_is_io_softirq(vec) && c->last_irq ?
 	    vbg_irq_find(c->last_irq) : NULL;
-	if (i)
-		vbg_note_service(c, ns);
 	if (i) {
+		vbg_note_service(c, ns);
 		/* Can run while the hard interrupt is elsewhere already. */
 		atomic64_add(ns, &i->soft_ns);
 		vbg_add_load(&i->load, &i->load_long, now, ns);
 	}
-	local_irq_restore(flags);
 	vbg_page_publish_load(cpu, vbg_cpu_load_ns(cpu, now),
 			      vbg_service_ns(c));
+out:
+	local_irq_restore(flags);
 }
 
 /*

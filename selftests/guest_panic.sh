@@ -23,7 +23,7 @@ equal "because the guest said so" \
 equal "and for no other reason" \
 	"$(sed -n 's/^\(registered\|unregistered\|reset\) //p' "$(vm_dir 0)/registration" | tr '\n' ' ')" "1 1 0 "
 trace_off
-guest_stop 0
+guest_stop 0 crashed
 check "nothing is left of it" await 60 nothing_left
 guest_start 0
 guest_wait 0

@@ -157,7 +157,8 @@ lab_save() {
 
 guest_stop() {
 	guest_running "$1" || return 0
-	[ "${2:-}" = moved ] || lab_save "$1"
+	# moved, crashed: nobody is there to be asked.
+	[ -n "${2:-}" ] || lab_save "$1"
 	lab_pid=$(guest_pid "$1")
 	kill "$lab_pid"
 	for lab_try in $(seq 100); do
