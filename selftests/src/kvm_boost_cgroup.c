@@ -353,12 +353,13 @@ static void changes(pid_t tid)
 	report(moved(tid, 0), "moved back");
 	change(tid, limited, &it, VCPU, "given a quota");
 	change(tid, pinned, &moved_there, VCPU, "moved to another CPU");
-	/* Before 6.2 that lets all of the groups go where their cpuset does. */
-	if (put("cgroup.subtree_control", "+cpuset", 0) && in_cpuset(tid, 0) &&
-	    pinned(hog.tid, 0))
+	if (put("cgroup.subtree_control", "+cpuset", 0) && in_cpuset(tid, 0)) {
+		/* Before 6.2 all of the groups go where their cpuset does. */
+		report(pinned(hog.tid, 0), "its cpuset: the hog stays pinned");
 		change(tid, in_cpuset, &moved_there, VCPU, "its cpuset changed");
-	else
+	} else {
 		skip("boosted, its cpuset changed", "no cpuset controller");
+	}
 	fair_share(tid, "all changes undone");
 	vm_must(set_attr(tid, (struct attr){ }), "sched_setattr");
 	set_slack(tid, was.slack);
