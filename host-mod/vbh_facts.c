@@ -22,6 +22,7 @@
 #include "../common/facts.h"
 #include "../compat/sched_task.h"
 #include "vbh.h"
+#include "vbh_canaries.h"
 
 /* What the module itself does not work without; no feature of its own. */
 #define VBH_F_LOAD	VBH_NR_FEATURES

@@ -13,11 +13,17 @@ FTRACE_H = "include/linux/ftrace.h"
 IRQ_H = "include/trace/events/irq.h"
 SCHED_H = "include/trace/events/sched.h"
 VECTORS_H = "arch/x86/include/asm/trace/irq_vectors.h"
+KVM_H = "include/linux/kvm_host.h"
 # Tracepoint: the header that has it, and another type in it.
 CHANGED = {
     "irq_handler_entry": (IRQ_H, "s/int irq, struct/long irq, struct/"),
     "sched_switch": (SCHED_H, "s/unsigned int prev_state/long prev_state/"),
     "vector_config": (VECTORS_H, "s/unsigned int irq/unsigned long irq/"),
+}
+# The same of functions that the host module hooks.
+HOOKED = {
+    "kvm_arch_vcpu_load": (KVM_H, "s/, int cpu)/, long cpu)/"),
+    "set_user_nice": ("include/linux/sched.h", "s/, long nice)/, int nice)/"),
 }
 # What asks for it, and what is off without.
 GONE = {
@@ -30,10 +36,10 @@ cp -a "$common" "/usr/src/$K-common"
 sed -i "s,$common,/usr/src/$K-common," Makefile
 cp -r /mnt/repo "/tmp/$K"
 """
-# With one header that is another one meanwhile. CONFIG_KVM=: the guest's only.
+# With one header that is another one meanwhile. ONLY=CONFIG_KVM=: the guest's.
 TRY = """cd "/usr/src/$K-common" && cp "$FILE" /tmp/as-it-was &&
 sed -i "$EDIT" "$FILE" && ! cmp -s "$FILE" /tmp/as-it-was || exit 99
-make -s -C "/tmp/$K" KDIR="/usr/src/$K" KBUILD_MODPOST_WARN=1 CONFIG_KVM=
+make -s -C "/tmp/$K" KDIR="/usr/src/$K" KBUILD_MODPOST_WARN=1 $ONLY
 status=$?
 cp /tmp/as-it-was "$FILE"
 exit $status
@@ -45,8 +51,8 @@ class Headers(StoryTest, unittest.TestCase):
 
     @classmethod
     def tell(cls, story):
-        def attempt(step, file, edit):
-            story.step(step, TRY, K=KERNEL, FILE=file, EDIT=edit)
+        def attempt(step, file, edit, only="CONFIG_KVM="):
+            story.step(step, TRY, K=KERNEL, FILE=file, EDIT=edit, ONLY=only)
 
         story.step("kernel", MAKE, K=KERNEL, LIKE=cls.kernel)
         for name, (file, edit) in CHANGED.items():
@@ -55,19 +61,31 @@ class Headers(StoryTest, unittest.TestCase):
         for name in GONE:
             attempt(f"gone-{name}", CHANGED[name][0],
                     f"s/^TRACE_EVENT({name},/TRACE_EVENT({name}_gone,/")
+        for name, (file, edit) in HOOKED.items():
+            attempt(f"hooked-{name}", file, f"/\\b{name}(/{edit}", only="")
         attempt("insane", FTRACE_H, "1i #error as in no kernel")
 
-    def test_changed_tracepoint(self):
+    def assert_only_error(self, step, error):
         self.output("kernel")
+        step = self.steps[step]
+        self.assertEqual(step.status, 2, step.output)
+        errors = re.findall(r"^\S+:\d+:\d+: error: .*", step.output, re.M)
+        self.assertEqual(len(errors), 1, step.output)
+        self.assertRegex(errors[0], error)
+
+    def test_changed_tracepoint(self):
         for name in CHANGED:
             with self.subTest(name):
-                step = self.steps[f"changed-{name}"]
-                self.assertEqual(step.status, 2, step.output)
-                errors = re.findall(r"^\S+:\d+:\d+: error: .*", step.output,
-                                    re.M)
-                self.assertEqual(len(errors), 1, step.output)
-                self.assertRegex(errors[0], r"/vbg_load\.c:.*"
-                                 rf"\bcheck_trace_callback_type_{name}\b")
+                self.assert_only_error(
+                    f"changed-{name}", r"/vbg_load\.c:.*"
+                    rf"\bcheck_trace_callback_type_{name}\b")
+
+    def test_changed_function_that_is_hooked(self):
+        for name in HOOKED:
+            with self.subTest(name):
+                self.assert_only_error(
+                    f"hooked-{name}", r"/vbh_canaries\.h:.*"
+                    rf"\bconflicting types for \W{name}\b")
 
     def test_tracepoint_of_one_feature_is_gone(self):
         for name, (probe, off) in GONE.items():
