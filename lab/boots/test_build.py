@@ -16,12 +16,12 @@ FOUND = {
     "6.12": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
              "sched_vlag", "hf_smm_mask", "task_events", "vector_events"},
     "newest": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
-               "hrtimer_setup", "task_throttled", "sched_vlag",
+               "hrtimer_setup", "task_throttled",
                "vhost_features_array", "hf_smm_mask", "task_events",
                "vector_events"},
 }
 # The newest one moves on: from 7.3 on.
-EITHER = {"newest": {"sched_h_load"}}
+EITHER = {"newest": {"sched_h_load", "sched_vlag"}}
 
 
 def log_of(kernel, repo=paths.REPO):
