@@ -104,7 +104,7 @@ dkms-install:
 			exit 1; \
 		fi; done
 # What is left of one that failed.
-	$(if $(wildcard /usr/src/vbalance-*),$(MAKE) dkms-uninstall)
+	$(if $(DKMS_VERSIONS),$(MAKE) dkms-uninstall)
 	$(MAKE) dkms-source units
 	$(RELOAD)
 	dkms add vbalance/$(VERSION)
@@ -114,18 +114,28 @@ dkms-install:
 			"/var/lib/dkms/vbalance/$(VERSION)/build/make.log." >&2; \
 		exit $$status; }
 
-# Of all versions. A package's files are not ours to remove.
+# All versions that are there, with their source or without.
+DKMS_VERSIONS = $(sort $(patsubst /usr/src/vbalance-%,%,$(wildcard /usr/src/vbalance-*)) \
+	$(notdir $(wildcard /var/lib/dkms/vbalance/[0-9]*)))
+
+# A package's files are not ours to remove. DKMS removes nothing of one whose
+# source is gone: of that it reads dkms.conf only.
 dkms-uninstall:
 	@! dpkg -S '/usr/src/vbalance-*' >/dev/null 2>&1 || { \
 		echo "This is the package's: apt purge vbalance-dkms" >&2; exit 1; }
 	! command -v systemctl >/dev/null || ! test -e $(UNIT_DIR)/$(word 1,$(UNITS)) || \
 		systemctl disable $$(test ! -d /run/systemd/system || echo --now) $(UNITS)
-	for tree in $(wildcard /usr/src/vbalance-*); do \
-		version=$${tree#/usr/src/vbalance-}; \
-		! test -e /var/lib/dkms/vbalance/$$version || \
-			dkms remove vbalance/$$version --all || exit; \
+	for version in $(DKMS_VERSIONS); do \
+		tree=/usr/src/vbalance-$$version; \
+		! test -e /var/lib/dkms/vbalance/$$version || { \
+			test -e $$tree/dkms.conf || { mkdir -p $$tree && \
+			sed "s/^\(PACKAGE_VERSION=\).*/\1$$version/" \
+				dkms.conf > $$tree/dkms.conf; } && \
+			dkms remove vbalance/$$version --all; } || exit; \
 		rm -rf $$tree; \
 	done
+	! test -d /run/systemd/system || for module in vbalance_guest vbalance_host; do \
+		! test -d /sys/module/$$module || rmmod $$module; done
 	rm -f $(UNITS:%=$(UNIT_DIR)/%) $(UDEV_RULES:%=$(UDEV_DIR)/%)
 	$(RELOAD)
 

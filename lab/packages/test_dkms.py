@@ -85,6 +85,14 @@ class Dkms(StoryTest):
         story.step("modprobe", 'modprobe -S "$K" -n -v -a vbalance_host '
                    "vbalance_guest", K=first)
         story.step("again", f"{MAKE} dkms-install KERNEL=$K", K=first)
+        story.step("source-goes", f"rm -r /usr/src/vbalance-{VERSION}")
+        story.step("sourceless-remove", f"{MAKE} dkms-uninstall")
+        story.step("sourceless-nothing", NOTHING, K=first)
+        story.step("sourceless-status", "dkms status")
+        story.step("return", f"{MAKE} dkms-install KERNEL=$K", K=first)
+        story.step("source-goes-too", f"rm -r /usr/src/vbalance-{VERSION}")
+        story.step("over-it", f"{MAKE} dkms-install KERNEL=$K", K=first)
+        story.step("installed-again", INSTALLED, K=first)
         for which, name in OUTSIDE.items():
             story.step(f"{which}-hook-later", NEW_HEADERS, K=name)
             story.step(f"{which}-nothing-later", NOTHING, K=name)
@@ -171,6 +179,14 @@ class Dkms(StoryTest):
     def test_second_install_is_refused(self):
         self.assertEqual(self.steps["again"].status, 2)
         self.assertIn("is there already", self.steps["again"].output)
+
+    def test_without_its_source(self):
+        for step in ("source-goes", "sourceless-remove", "sourceless-nothing"):
+            self.output(step)
+        self.assertEqual(self.output("sourceless-status"), "")
+        for step in ("return", "source-goes-too", "over-it"):
+            self.output(step)
+        self.assert_installed("installed-again", MODULES)
 
     def test_kernel_upgrade(self):
         self.output("upgrade")

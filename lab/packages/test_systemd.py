@@ -105,6 +105,9 @@ ON = {
     "start": f"systemctl start {UNITS} && {ACTIVE}",
     # What purging the package begins with. DKMS's own files are not here.
     "purge": f"sh {PRERM} remove > /dev/null 2>&1; {LOADED}",
+    # Loaded by others than the units.
+    "purge-others": f"modprobe -a vbalance_guest vbalance_host && "
+                    f"sh {PRERM} remove > /dev/null 2>&1; {LOADED}",
     "failed": "systemctl --failed --plain --no-legend",
 }
 OFF = {
@@ -226,6 +229,7 @@ class Systemd(StoryTest, unittest.TestCase):
 
     def test_removing_the_package_unloads(self):
         self.assertEqual(self.output("on purge").split(), [])
+        self.assertEqual(self.output("on purge-others").split(), [])
 
     def test_command_line_keeps_them_off(self):
         for step in ("active", "start"):
