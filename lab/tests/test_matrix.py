@@ -22,10 +22,14 @@ class Pairs(unittest.TestCase):
     def test_of_the_project(self):
         boots = [b.name for b in suite.load_boots(suite.TESTS)]
         pairs = [p.name for p in matrix.load(kernels.data(), boots)]
-        # Both levels get every kernel.
-        for level in (0, 1):
-            series = {p.split("/")[level] for p in pairs}
-            self.assertLessEqual({"6.1", "6.12", "newest"}, series)
+        series = ("6.1", "6.12", "newest")
+        self.assertLessEqual({f"{h}/{g}" for h in series for g in series},
+                             set(pairs))
+        # Both levels get every flavour, beside the same one and the other.
+        for one in series:
+            self.assertIn(f"{one}-full/{one}-full", pairs)
+            self.assertTrue({f"{one}-full/{g}" for g in series} & set(pairs))
+            self.assertTrue({f"{h}/{one}-full" for h in series} & set(pairs))
 
     def test_no_boot_is_for_the_default_kernel_alone(self):
         boots = [b for b in suite.load_boots(suite.TESTS)
