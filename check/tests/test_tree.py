@@ -10,6 +10,7 @@ FILES = {
     ".ci/run": "#!/bin/sh\n", "lab/init": "#!/bin/busybox sh\n",
     "debian/x.postinst": "#!/bin/sh\nset -e\n", "a/lib.sh": "# sourced\n",
     "lab/shellrc": "# GPL\n# shellcheck shell=sh\n",
+    "dkms.conf": "# shellcheck shell=bash\n",
     "bench/demo": "#!/usr/bin/python3\n", "b/mod.py": "x = 1\n",
     "core/a.h": "", "host-mod/b.c": "", "selftests/src/c.c": "",
     "host-mod/b.mod.c": "", "host-mod/b.ko": "", "README.md": "#!shiny\n",
@@ -31,7 +32,7 @@ class Kinds(unittest.TestCase):
     def test_scripts(self):
         self.assertEqual(set(self.tree.shell()), {
             ".ci/run", "lab/init", "debian/x.postinst", "a/lib.sh",
-            "lab/shellrc"})
+            "lab/shellrc", "dkms.conf"})
         self.assertEqual(set(self.tree.python()), {"bench/demo", "b/mod.py"})
 
     def test_c(self):

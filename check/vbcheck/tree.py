@@ -45,7 +45,7 @@ class Tree:
 
     def shell(self) -> list[str]:
         return self._script(
-            ".sh", r"\A#!.*\b(?:ba|da)?sh\b|\n# shellcheck shell=")
+            ".sh", r"\A#!.*\b(?:ba|da)?sh\b|(?:\A|\n)# shellcheck shell=")
 
     def python(self) -> list[str]:
         return self._script(".py", r"\A#!.*\bpython3\b")
