@@ -43,6 +43,9 @@ deb-src http://mirror.example/debian bookworm main
 """
 
 
+OWN = "/usr/share/keyrings/own.gpg"
+
+
 class Sources(unittest.TestCase):
     def test_deb822(self):
         sources = apt.parse_deb822(DEB822)
@@ -79,22 +82,41 @@ class Sources(unittest.TestCase):
 
 class MirrorLines(unittest.TestCase):
     def lines(self, sources, env=None):
+        keyring = mock.MagicMock(exists=lambda: True)
+        keyring.__str__.return_value = OWN
         with mock.patch.object(apt, "machine_sources", lambda: sources), \
                 mock.patch.object(apt, "os_codename", lambda: "bookworm"), \
+                mock.patch.object(apt, "KEYRING", keyring), \
                 mock.patch.dict(os.environ, env or {}, clear=True):
-            return apt.mirror_lines(["trixie", "trixie-updates"])
+            return apt.mirror_lines(["trixie", "trixie-security"])
 
     def test_other_suites_of_the_same_mirror(self):
         self.assertEqual(
             self.lines(apt.parse_deb822(DEB822)),
             ["deb [signed-by=/usr/share/keyrings/some.gpg] "
              "http://mirror.example/debian trixie main",
-             "deb [signed-by=/usr/share/keyrings/some.gpg] "
-             "http://mirror.example/debian trixie-updates main"])
+             "deb [signed-by=/usr/share/keyrings/own.gpg] "
+             "http://mirror.example/debian-security trixie-security main"])
+        self.assertEqual(
+            self.lines(apt.parse_one_line(ONE_LINE)),
+            ["deb [arch=amd64 signed-by=/usr/share/keyrings/own.gpg "
+             "trusted=yes] http://mirror.example/debian trixie main",
+             "deb [signed-by=/usr/share/keyrings/own.gpg] "
+             "http://mirror.example/debian-security trixie-security main"])
+
+    def test_without_security_updates(self):
+        sources = apt.parse_deb822(DEB822)
+        sources.pop()
+        self.assertEqual(len(self.lines(sources)), 1)
 
     def test_environment_wins(self):
-        lines = self.lines([], {"VBALANCE_MIRROR": "http://own.example/d"})
-        self.assertTrue(lines[0].endswith("http://own.example/d trixie main"))
+        for sources in ([], apt.parse_deb822(DEB822)):
+            lines = self.lines(sources, {
+                "VBALANCE_MIRROR": "http://own.example/d",
+                "VBALANCE_SECURITY_MIRROR": "http://own.example/s"})
+            self.assertEqual([line.split()[-3:] for line in lines], [
+                ["http://own.example/d", "trixie", "main"],
+                ["http://own.example/s", "trixie-security", "main"]])
 
     def test_no_mirror_is_an_error_that_says_what_to_do(self):
         with self.assertRaisesRegex(LabError, "VBALANCE_MIRROR"):

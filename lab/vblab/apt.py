@@ -100,31 +100,56 @@ def debian_sources(sources: list[Source], codename: str) -> list[Source]:
             and any(suite in (codename, "stable") for suite in s.suites)]
 
 
+def security_sources(sources: list[Source]) -> list[Source]:
+    """Those of security updates, of whatever release."""
+    return [s for s in sources
+            if "main" in s.components
+            and any(is_security(suite) for suite in s.suites)]
+
+
+def is_security(suite: str) -> bool:
+    return suite.endswith("-security")
+
+
+def _chosen(variable: str, found: list[Source]) -> list[Source]:
+    uri = os.environ.get(variable)
+    return [Source([uri], [], ["main"])] if uri else found
+
+
+def _line(source: Source, uri: str, suite: str) -> str:
+    opts = {k: v for k, v in source.options.items()
+            if not (k == "signed-by" and "\n" in v)}
+    # The keyring of this machine's release signs the others too.
+    if "signed-by" not in opts and KEYRING.exists():
+        opts["signed-by"] = str(KEYRING)
+    text = " ".join(f"{k}={v}" for k, v in sorted(opts.items()))
+    return f"deb [{text}] {uri} {suite} main" if text \
+        else f"deb {uri} {suite} main"
+
+
+def has_security() -> bool:
+    """Are there sources of security updates?"""
+    return bool(_chosen("VBALANCE_SECURITY_MIRROR",
+                        security_sources(machine_sources())))
+
+
 def mirror_lines(suites: list[str]) -> list[str]:
-    """sources.list lines for other suites on this machine's mirror."""
-    uri = os.environ.get("VBALANCE_MIRROR")
-    if uri:
-        found = [Source([uri], [], ["main"])]
-    else:
-        found = debian_sources(machine_sources(), os_codename())
+    """sources.list lines for other suites on this machine's mirrors. Security
+    suites are left out where the machine has no source of any."""
+    found = _chosen("VBALANCE_MIRROR",
+                    debian_sources(machine_sources(), os_codename()))
     if not found:
         raise LabError(
             "no Debian mirror found in /etc/apt/sources.list and "
             "sources.list.d (an entry for this release with component "
             "main); set VBALANCE_MIRROR to the URI of one")
-    lines = []
-    for source in found:
-        opts = {k: v for k, v in source.options.items()
-                if not (k == "signed-by" and "\n" in v)}
-        # The keyring of this machine's release signs the others too.
-        if "signed-by" not in opts and KEYRING.exists():
-            opts["signed-by"] = str(KEYRING)
-        text = " ".join(f"{k}={v}" for k, v in sorted(opts.items()))
-        for one in source.uris:
-            for suite in suites:
-                lines.append(f"deb [{text}] {one} {suite} main" if text
-                             else f"deb {one} {suite} main")
-    return list(dict.fromkeys(lines))
+    security = _chosen("VBALANCE_SECURITY_MIRROR",
+                       security_sources(machine_sources()))
+    return list(dict.fromkeys(
+        _line(source, uri, suite)
+        for suite in suites
+        for source in (security if is_security(suite) else found)
+        for uri in source.uris))
 
 
 def parse_options(dump: str) -> list[str]:

@@ -59,7 +59,10 @@ def _cache() -> str:
 
 
 def _mirror() -> str:
-    return apt.mirror_lines(["SUITE"])[0]
+    line = apt.mirror_lines(["SUITE"])[0]
+    return line if apt.has_security() else line + \
+        "; none of security updates, so kernels may be older than their " \
+        "users have (VBALANCE_SECURITY_MIRROR names one)"
 
 
 def _mmdebstrap() -> str:
