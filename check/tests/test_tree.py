@@ -13,7 +13,8 @@ FILES = {
     "dkms.conf": "# shellcheck shell=bash\n",
     "bench/demo": "#!/usr/bin/python3\n", "b/mod.py": "x = 1\n",
     "core/a.h": "", "host-mod/b.c": "", "selftests/src/c.c": "",
-    "host-mod/b.mod.c": "", "host-mod/b.ko": "", "README.md": "#!shiny\n",
+    "host-mod/b.mod.c": "",
+    "selftests/modules/d/e.c": "", "host-mod/b.ko": "", "README.md": "#!shiny\n",
     "check/seeds/shellcheck/s.sh": "#!/bin/sh\n", "LICENSE": "",
     "selftests/unit/build/d.c": "", ".git/config": "#!/bin/sh\n",
 }
@@ -37,9 +38,10 @@ class Kinds(unittest.TestCase):
 
     def test_c(self):
         self.assertEqual(set(self.tree.c()), {
-            "core/a.h", "host-mod/b.c", "selftests/src/c.c"})
+            "core/a.h", "host-mod/b.c", "selftests/modules/d/e.c",
+            "selftests/src/c.c"})
         self.assertEqual(set(self.tree.kernel_c()), {
-            "core/a.h", "host-mod/b.c"})
+            "core/a.h", "host-mod/b.c", "selftests/modules/d/e.c"})
 
     def test_seeds(self):
         self.assertEqual(self.tree.seeds("shellcheck"),

@@ -13,7 +13,8 @@ from .findings import SEEDS
 
 # Built or measured, as in .gitignore.
 FOLDERS_LEFT_OUT = {".git", "__pycache__", "build", "out"}
-KERNEL_C = ("host-mod", "guest-mod", "core", "common", "compat", "include")
+KERNEL_C = ("host-mod/", "guest-mod/", "core/", "common/", "compat/",
+            "include/", "selftests/modules/")
 
 
 def _head(path: Path) -> str:
@@ -54,7 +55,7 @@ class Tree:
         return [f for f in self.plain() if f.endswith((".c", ".h"))]
 
     def kernel_c(self) -> list[str]:
-        return [f for f in self.c() if f.split("/")[0] in KERNEL_C]
+        return [f for f in self.c() if f.startswith(KERNEL_C)]
 
     def texts(self) -> list[str]:
         """All that people write, but for the licence, which is the FSF's."""

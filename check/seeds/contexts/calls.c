@@ -16,6 +16,8 @@ void vb_seed_put(struct kvm_vcpu *vcpu)
 {
 	deep(1);
 	queue_work(wq, &work); /* SEED */
+	call_rcu(&p->rcu, free_it); /* SEED */
+	mmdrop(mm); /* SEED */
 	pr_warn("not there\n"); /* SEED */
 	hrtimer_start(&t, 0, HRTIMER_MODE_REL_PINNED); /* SEED: soft */
 	vb_seed_unknown(); /* SEED: nobody knows what it does */
