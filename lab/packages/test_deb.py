@@ -2,6 +2,8 @@
 """The package that `make deb` builds: clean, and gone when it is purged."""
 
 import functools
+import os
+import re
 import shutil
 import unittest
 from pathlib import Path
@@ -14,6 +16,7 @@ from vblab import deb, kernels, paths, root, util
 UNITS = ("vbalance-guest.service", "vbalance-host.service")
 COMMAND_LINES = {"quiet": "succeeded", "quiet vbalance=off": "failed",
                  "vbalance=offline": "succeeded"}
+DOCUMENTS = "/usr/share/doc/vbalance-dkms/"
 INSTALL = "dpkg -i /mnt/work/vbalance-dkms_*.deb"
 MADE_MODULES = ("guest-mod/vbalance_guest", "host-mod/vbalance_host")
 INSTALLED = 'ls -1 "/lib/modules/$K/updates/dkms"'
@@ -83,6 +86,29 @@ class Source(unittest.TestCase):
                        "/mnt/work/*.changes")
             step = story.run()["lintian"]
         self.assertEqual((step.status, step.output), (0, ""))
+
+
+    def test_documents(self):
+        with util.temp_dir(paths.tmp(), "documents-") as work:
+            for path in build().glob("*.deb"):
+                shutil.copy(path, work)
+            story = Story(root.ensure(deb.ROOT), work)
+            story.step("list", "dpkg-deb -c /mnt/work/*.deb")
+            step = story.run()["list"]
+        self.assertEqual(step.status, 0, step.output)
+        files = {line.split()[5][1:] for line in step.output.splitlines()}
+        for unit in UNITS:
+            text = (paths.REPO / "contrib/systemd" / unit).read_text()
+            self.assertIn(re.search(r"^Documentation=file://(\S+)$", text,
+                                    re.M)[1], files)
+        for name in ("README.md", *(f"Documentation/{p.name}" for p in (
+                paths.REPO / "Documentation").glob("*.md"))):
+            self.assertIn(DOCUMENTS + name, files)
+            for link in re.findall(r"\]\(([^)#:]+)[^)]*\)",
+                                   (paths.REPO / name).read_text()):
+                path = os.path.normpath(os.path.join(name, "..", link))
+                if path.startswith("Documentation/"):
+                    self.assertIn(DOCUMENTS + path, files)
 
 
 class Package(StoryTest):
