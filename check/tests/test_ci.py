@@ -12,7 +12,7 @@ from vblab import paths
 GOOD = "echo '2 passed, 0 failed, 1 skipped'"
 ELSEWHERE = ("not run here: make test-long (more of each test), "
              "test-debug (debug kernels), test-matrix (pairs of kernels), "
-             "coverage")
+             "coverage, and what measures (demo, bench, hookcost, overhead)")
 
 
 def run(check, test, seconds=(0, 0)):
