@@ -47,6 +47,7 @@ static long moved_boosted(pid_t tid)
 struct rounds {
 	long going, moved;	/* boosts */
 	int gone, back;		/* the CPU */
+	int away;		/* boosts meanwhile */
 };
 
 static void go_and_come_back(struct rounds *r, pid_t tid)
@@ -62,6 +63,11 @@ static void go_and_come_back(struct rounds *r, pid_t tid)
 	r->going += begun() - n;
 	beats = vm_box(&m, 0)->beats;
 	AWAIT(vm_box(&m, 0)->beats > beats);
+	/* Not each on a CPU of its own. */
+	may_run(tid, here, here);
+	may_run(hog.tid, here, here);
+	n = begun();
+	r->away += AWAIT(begun() > n);
 	r->back += online(1);
 	guest[0].critical = VB_CRITICAL_SAID;
 	at_rest();
@@ -100,6 +106,7 @@ int main(int argc, char **argv)
 	printf("# %ld boosts while it went, %ld with a thread that was moved\n",
 	       r.going, r.moved);
 	report(r.going > 0, "there are boosts while it goes");
+	expect(r.away, ROUNDS, "and where they are when it has gone");
 	n = begun();
 	guest[0].critical = CRITICAL;
 	report(AWAIT(begun() > n), "and afterwards");
