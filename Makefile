@@ -135,7 +135,7 @@ dkms-uninstall:
 		rm -rf $$tree; \
 	done
 	! test -d /run/systemd/system || for module in vbalance_guest vbalance_host; do \
-		! test -d /sys/module/$$module || rmmod $$module; done
+		! test -d /sys/module/$$module || rmmod $$module || true; done
 	rm -f $(UNITS:%=$(UNIT_DIR)/%) $(UDEV_RULES:%=$(UDEV_DIR)/%)
 	$(RELOAD)
 

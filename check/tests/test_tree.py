@@ -13,8 +13,8 @@ FILES = {
     "dkms.conf": "# shellcheck shell=bash\n",
     "bench/demo": "#!/usr/bin/python3\n", "b/mod.py": "x = 1\n",
     "core/a.h": "", "host-mod/b.c": "", "selftests/src/c.c": "",
-    "host-mod/b.mod.c": "",
-    "selftests/modules/d/e.c": "", "host-mod/b.ko": "", "README.md": "#!shiny\n",
+    "selftests/modules/d/e.c": "",
+    "host-mod/b.mod.c": "", "host-mod/b.ko": "", "README.md": "#!shiny\n",
     "check/seeds/shellcheck/s.sh": "#!/bin/sh\n", "LICENSE": "",
     "selftests/unit/build/d.c": "", ".git/config": "#!/bin/sh\n",
 }

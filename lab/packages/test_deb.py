@@ -87,7 +87,6 @@ class Source(unittest.TestCase):
             step = story.run()["lintian"]
         self.assertEqual((step.status, step.output), (0, ""))
 
-
     def test_documents(self):
         with util.temp_dir(paths.tmp(), "documents-") as work:
             for path in build().glob("*.deb"):

@@ -127,10 +127,14 @@ def _line(source: Source, uri: str, suite: str) -> str:
         else f"deb {uri} {suite} main"
 
 
+def _security() -> list[Source]:
+    return _chosen("VBALANCE_SECURITY_MIRROR",
+                   security_sources(machine_sources()))
+
+
 def has_security() -> bool:
     """Are there sources of security updates?"""
-    return bool(_chosen("VBALANCE_SECURITY_MIRROR",
-                        security_sources(machine_sources())))
+    return bool(_security())
 
 
 def mirror_lines(suites: list[str]) -> list[str]:
@@ -143,8 +147,7 @@ def mirror_lines(suites: list[str]) -> list[str]:
             "no Debian mirror found in /etc/apt/sources.list and "
             "sources.list.d (an entry for this release with component "
             "main); set VBALANCE_MIRROR to the URI of one")
-    security = _chosen("VBALANCE_SECURITY_MIRROR",
-                       security_sources(machine_sources()))
+    security = _security()
     return list(dict.fromkeys(
         _line(source, uri, suite)
         for suite in suites
