@@ -106,6 +106,8 @@ dkms-install:
 # What is left of one that failed.
 	$(if $(DKMS_VERSIONS),$(MAKE) dkms-uninstall)
 	$(MAKE) dkms-source units
+# What it names is in the package only.
+	sed -i '/^Documentation=/d' $(UNITS:%=$(UNIT_DIR)/%)
 	$(RELOAD)
 	dkms add vbalance/$(VERSION)
 	dkms install vbalance/$(VERSION) $(if $(KERNEL),-k $(KERNEL)) || { \

@@ -22,7 +22,8 @@ done"""
 UNITS = ("vbalance-guest.service", "vbalance-host.service")
 # Where there is no systemd, nobody enables them.
 ENABLE = f"""cd /etc/systemd/system && ls {" ".join(UNITS)} &&
-ls /etc/udev/rules.d/*vbalance.rules || exit
+ls /etc/udev/rules.d/*vbalance.rules &&
+! sed -n 's|^Documentation=file://||p' {" ".join(UNITS)} | grep . || exit
 ! command -v systemctl > /dev/null || {{
 	systemctl enable {" ".join(UNITS)} 2>/dev/null &&
 	find . -path '*.wants/vbalance-*' | grep .
