@@ -62,6 +62,8 @@ static const struct vb_fact vbg_facts[] = {
 	VB_MEMBER(VBG_F_LOAD, pci_dev, vendor),
 	VB_MEMBER(VBG_F_LOAD, pci_dev, irq),
 	VB_MEMBER(VBG_F_LOAD, pci_dev, dev),
+	VB_MEMBER(VBG_F_LOAD, virtio_device, dev),
+	VB_MEMBER(VBG_F_LOAD, virtio_device, id),
 	VB_MEMBER(VBG_F_LOAD, irq_chip, irq_mask),
 	VB_MEMBER(VBG_F_LOAD, irq_chip, irq_unmask),
 	VB_MEMBER(VBG_F_LOAD, irq_chip, irq_set_affinity),
@@ -70,8 +72,6 @@ static const struct vb_fact vbg_facts[] = {
 	VB_IRQ_STATE_FACTS(VBG_F_SERVE)
 	VB_MEMBER(VBG_F_SERVE, virtqueue, vdev),
 	VB_MEMBER(VBG_F_SERVE, virtqueue, reset),
-	VB_MEMBER(VBG_F_SERVE, virtio_device, dev),
-	VB_MEMBER(VBG_F_SERVE, virtio_device, id),
 	VB_MEMBER(VBG_F_SERVE, virtio_device, features),
 
 	VB_VECTOR_EVENT_FACTS(VBG_F_REDIRECT)

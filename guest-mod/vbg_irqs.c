@@ -199,7 +199,10 @@ static bool vbg_inspect(unsigned int irq, struct vbg_seen *seen,
 		goto out_unlock;
 	strscpy(seen->name, desc->action->name, sizeof(seen->name));
 	seen->dev_id = desc->action->dev_id;
-	seen->handler = desc->action->thread_fn ? NULL : desc->action->handler;
+	/* Without one it is neither served nor looked into, and has no key. */
+	seen->handler = desc->action->thread_fn ||
+			vbg_facts_differ(VBG_F_SERVE) ? NULL :
+							desc->action->handler;
 	seen->fixed = vbg_fixed(d);
 	seen->cpu = cpumask_first(irq_data_get_effective_affinity_mask(d));
 	cpumask_copy(mask, irq_data_get_affinity_mask(d));

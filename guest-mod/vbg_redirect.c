@@ -251,7 +251,8 @@ static void vbg_key_refresh(struct vbg_irq *i, const struct vbg_area *a)
 	if (desc->action && desc->action->dev_id == i->dev_id &&
 	    irqd_is_activated(d) && irq_data_get_msi_desc(d) &&
 	    vbg_irq_find(i->irq) == i) {
-		i->remapped = vbg_is_remapped(d);
+		i->remapped = vbg_facts_differ(VBG_F_REDIRECT) ||
+			      vbg_is_remapped(d);
 		get_cached_msi_msg(i->irq, &msg);
 		i->logical = vb_msi_is_logical(msg.address_lo);
 		i->known = true;
@@ -651,6 +652,8 @@ bool vbg_redirect_has_key(const struct vbg_irq *i)
 /* How an interrupt is redirected, or why not. */
 const char *vbg_redirect_state(const struct vbg_irq *i)
 {
+	if (vbg_facts_differ(VBG_F_SERVE) || vbg_facts_differ(VBG_F_REDIRECT))
+		return "off";
 	if (!i->handler)
 		return "threaded";
 	if (i->remapped)

@@ -128,6 +128,15 @@ guest_does_without() {	# OLD NEW WHAT FEATURES
 	guest_said "$3"
 	await 60 source_is 0 page
 	equal "guest: $3 differs: what is off" "$(guest_off 0)" "$4"
+	case $4 in *redirect*)
+		equal "guest: $3 differs: no interrupt has a key" \
+			"$(g 0 'cols $GUEST/irqs redirect' | sort -u)" off ;;
+	esac
+	case $4 in *redirect*borrow*)
+		# The first round of each looks into the rings that are idle.
+		equal "guest: $3 differs: none is served or looked into" \
+			"$(g 0 'cols $GUEST/irqs served stolen borrowed swept' | sort -u)" "0 0 0 0" ;;
+	esac
 	guest_module 0 unload
 }
 
