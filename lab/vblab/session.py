@@ -29,6 +29,8 @@ KEEP_RUNS = 20
 # to read it.
 KEEP_SECONDS = 86400
 POLL = 0.05
+# Of kernels' watchdogs, where a kernel is slow. The defaults are 10 and 120 s.
+PATIENCE = "watchdog_thresh=60 sysctl.kernel.hung_task_timeout_secs=600"
 STOPPED = "L1 stopped before its scripts had ended"
 
 
@@ -106,6 +108,11 @@ def _slowness(payload: Payload) -> int:
     return kernels.slowness(payload.host.name, payload.guest.name)
 
 
+def _patience(payload: Payload) -> str:
+    """For both levels: what is slow below makes slow what is above."""
+    return PATIENCE if _slowness(payload) > 1 else ""
+
+
 def _config(values: dict[str, object], exported: list[tuple[str, str]]) -> bytes:
     lines = [f"{k}={shlex.quote(str(v))}" for k, v in values.items()]
     lines += [f"export {k}={shlex.quote(v)}" for k, v in exported]
@@ -177,7 +184,8 @@ def _l1_archive(o: argparse.Namespace, payload: Payload, mode: str,
         "L2_BACKGROUND": int(o.l2_background),
         "QEMU_L2": o.qemu_l2,
         "KERNEL_ARGS": machine.KERNEL_ARGS,
-        "APPEND_L2": f"{payload.guest.args} {o.append_l2}".strip(),
+        "APPEND_L2": " ".join([payload.guest.args, _patience(payload),
+                               o.append_l2]).strip(),
     }, [(k, str(v)) for k, v in exported.items()] + o.env))
     _common(a, payload, payload.host_modules, o.l1)
     a.file("lab/l2/vmlinuz", payload.guest.image)
@@ -390,7 +398,8 @@ def run(o: argparse.Namespace, mode: str = "run", echo: bool = True) -> int:
             ports[f"l2-{n}"] = out / f"l2-{n}.log"
         l1 = machine.Machine(payload.tools, payload.host, initrd,
                              out / "l1.log", o.cpus, o.mem,
-                             f"{payload.host.args} {o.append_l1}",
+                             " ".join([payload.host.args, _patience(payload),
+                                       o.append_l1]),
                              ports, interactive=mode == "shell", icount=o.icount)
         start = time.monotonic()
         control = _Control(ports["lab.ctl"], outcome, start, echo)
