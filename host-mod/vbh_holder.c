@@ -206,7 +206,9 @@ static bool vbh_is_coming(const struct vbh_vcpu *v)
 {
 	const struct task_struct *task;
 
-	if ((READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_PREEMPTED ||
+	/* Hooks that are going leave threads behind: as in vbh_boost_missed(). */
+	if (READ_ONCE(vbh_features[VBH_F_BOOST].err) ||
+	    (READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_PREEMPTED ||
 	    vb_cycles_since(READ_ONCE(v->changed_tsc), rdtsc()) <
 	    (u64)VBH_COMING_NS * tsc_khz / 1000000)
 		return false;
@@ -431,7 +433,9 @@ bool vbh_holder_woken(struct vbh_vcpu *v)
 	struct task_struct *task;
 	int cpu;
 
-	if ((READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_HALTED)
+	/* As in vbh_is_coming(). */
+	if (READ_ONCE(vbh_features[VBH_F_BOOST].err) ||
+	    (READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_HALTED)
 		return true;
 	smp_rmb();	/* pairs with smp_wmb() in vbh_on_put() */
 	task = READ_ONCE(v->task);
