@@ -82,8 +82,11 @@ void vbg_task_switch(void *data, bool preempt, struct task_struct *prev,
 	struct vbg_cpu *c = this_cpu_ptr(&vbg_cpus);
 	int cpu;
 
-	/* @prev is compared only: what was woken may have gone elsewhere. */
-	if (likely(!c->task) || prev != c->task || !prev_state)
+	/*
+	 * @prev is compared only: what was woken may have gone elsewhere. One
+	 * that is preempted on its way to sleep has not slept yet.
+	 */
+	if (likely(!c->task) || prev != c->task || !prev_state || preempt)
 		return;
 	cpu = smp_processor_id();
 	vbg_task_end(c, vbg_task_ran(c, cpu, vbg_clock()));
