@@ -65,12 +65,12 @@ static inline void vb_fault_wait(const char *point)
 		usleep_range(1000, 2000);
 }
 
-/* Return: what to hook where @symbol is wanted. */
+/* @symbol: NULL: by address. Return: what to hook where @symbol is wanted. */
 static inline const char *vb_hooked(const char *symbol)
 {
-	size_t n = strlen(symbol);
+	size_t n = symbol ? strlen(symbol) : 0;
 
-	if (!strncmp(vb_other_hook, symbol, n) && vb_other_hook[n] == ':')
+	if (n && !strncmp(vb_other_hook, symbol, n) && vb_other_hook[n] == ':')
 		return vb_other_hook + n + 1;
 	return symbol;
 }

@@ -495,35 +495,86 @@ static int vbg_crash(struct kprobe *p, struct pt_regs *regs)
 static struct kprobe vbg_crash_kp;
 static int vbg_crash_err;
 
+/*
+ * All probes can be switched off at run time (debugfs: kprobes/enabled; sysctl
+ * kernel.ftrace_enabled), and nobody is told. One on this tells.
+ */
+static noinline void vbg_probed(void)
+{
+	barrier();	/* not for nothing, as the compiler would see it */
+}
+
+static atomic_t vbg_probed_calls;
+
+static int vbg_note_probed(struct kprobe *p, struct pt_regs *regs)
+{
+	atomic_inc(&vbg_probed_calls);
+	return 0;
+}
+
+static struct kprobe vbg_probed_kp;
+
+static bool vbg_probes_work(void)
+{
+	int calls = atomic_read(&vbg_probed_calls);
+
+	vbg_probed();
+	return atomic_read(&vbg_probed_calls) != calls;
+}
+
 /**
  * vbg_crash_error() - does the host let go before a crash kernel starts?
- * @what: what is probed for it
+ * @what: what is probed for it, or what is wrong with all probes
  * Context: any, after vbg_page_init().
  * Return: 0; -ENOENT: no crash kernel can start; others: why not.
  */
 int vbg_crash_error(const char **what)
 {
 	*what = VBG_CRASH;
-	return vbg_crash_err;
+	if (vbg_crash_err || vbg_probes_work())
+		return vbg_crash_err;
+	*what = "kprobes are switched off";
+	return -EOPNOTSUPP;
 }
 
-static void vbg_crash_init(void)
+static int vbg_crash_add(void)
 {
+	int err;
+
 	vbg_crash_kp = (struct kprobe) {
 		.symbol_name = VBG_CRASH,
 		.pre_handler = vbg_crash,
 	};
-	vbg_crash_err = register_kprobe(&vbg_crash_kp);
+	err = register_kprobe(&vbg_crash_kp);
+	if (err)
+		return err;
+	vbg_probed_kp = (struct kprobe) {
+		.addr = (kprobe_opcode_t *)vbg_probed,
+		.pre_handler = vbg_note_probed,
+	};
+	err = register_kprobe(&vbg_probed_kp);
+	if (err)
+		unregister_kprobe(&vbg_crash_kp);
+	return err;
+}
+
+static void vbg_crash_init(void)
+{
+	vbg_crash_err = vbg_crash_add();
 	/* A kernel without kexec has no such function, and needs none. */
 	if (vbg_crash_err && vbg_crash_err != -ENOENT)
 		pr_warn("no probe on %s (error %d): unload before a kdump\n",
 			VBG_CRASH, vbg_crash_err);
+	else if (!vbg_crash_err && !vbg_probes_work())
+		pr_warn("kprobes are switched off: unload before a kdump\n");
 }
 
 static void vbg_crash_exit(void)
 {
-	if (!vbg_crash_err)
-		unregister_kprobe(&vbg_crash_kp);
+	if (vbg_crash_err)
+		return;
+	unregister_kprobe(&vbg_probed_kp);
+	unregister_kprobe(&vbg_crash_kp);
 }
 
 int vbg_page_init(void)

@@ -161,6 +161,18 @@ check "$what: debugfs says why" \
 	g 0 "grep -q '^kdump off (machine_crash_shutdown: error -' \$GUEST/features"
 check "$what: the log as well" guest_says "no probe on machine_crash_shutdown (error -"
 check "$what: unloaded" guest_module 0 unload
+# Probes can be switched off behind our back.
+what="guest: probes are switched off"
+kdump() { g 0 "sed -n 's/^kdump //p' \$GUEST/features"; }
+guest_module 0 load
+equal "$what: not yet" "$(kdump)" "on (machine_crash_shutdown)"
+g 0 'echo 0 > /sys/kernel/debug/kprobes/enabled'
+equal "$what: all" "$(kdump)" "off (kprobes are switched off: error -95)"
+g 0 'echo 1 > /sys/kernel/debug/kprobes/enabled; echo 0 > /proc/sys/kernel/ftrace_enabled'
+equal "$what: those that are ftrace's" "$(kdump)" "off (kprobes are switched off: error -95)"
+g 0 'echo 1 > /proc/sys/kernel/ftrace_enabled'
+equal "$what: and on again" "$(kdump)" "on (machine_crash_shutdown)"
+guest_module 0 unload
 for hook in irq_handler_entry irq_handler_exit softirq_entry softirq_exit local_timer_entry local_timer_exit cpu_idle; do
 	guest_refuses $hook
 done
