@@ -388,7 +388,7 @@ void vbg_note_signal(struct vbg_irq *i);
 
 void vbg_redirect_adopt(struct vbg_irq *i);
 void vbg_redirect_forget(struct vbg_irq *i);
-void vbg_redirect_refresh(void);
+bool vbg_redirect_refresh(void);
 void vbg_redirect_look(struct vbg_cpu *c, int cpu, u64 now);
 void vbg_redirect_overtaken(const struct vbg_irq *i, int cpu);
 void vbg_redirect_config(void *data, unsigned int irq, unsigned int vector,

@@ -143,6 +143,7 @@ void vbg_maintain_soon(void)
 static void vbg_maintain(struct work_struct *work)
 {
 	unsigned int noio;
+	bool done;
 
 	/* Kicked by who had passed the check in vbg_maintain_soon() before. */
 	if (!READ_ONCE(vbg_running))
@@ -152,11 +153,11 @@ static void vbg_maintain(struct work_struct *work)
 	vbg_irqs_rescan();
 	mutex_lock(&vbg_irqs_mutex);
 	vbg_decide_slow();
-	vbg_redirect_refresh();
+	done = vbg_redirect_refresh();
 	mutex_unlock(&vbg_irqs_mutex);
 	memalloc_noio_restore(noio);
 	if (READ_ONCE(vbg_running))
-		queue_delayed_work(vbg_wq, &vbg_work, HZ);
+		queue_delayed_work(vbg_wq, &vbg_work, done ? HZ : HZ / 20);
 }
 
 /* Context: process, sleeps. */

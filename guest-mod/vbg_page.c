@@ -386,10 +386,13 @@ void vbg_page_work(void)
 		a = vbg_area;
 		pr_info("host's vbalance is gone: run states from %s\n",
 			vbg_state_source());
-		/* Mostly it has stopped by now; what is set later: below. */
+		/*
+		 * Before the sweep, which may take seconds: a host that is
+		 * still there would divert to whom nobody looks at any more.
+		 */
+		WRITE_ONCE(a->hdr->cookie, 0);
 		vbg_redirect_sweep();
 		/* From here on a panic finds nothing to say good-bye to. */
-		WRITE_ONCE(a->hdr->cookie, 0);
 		WRITE_ONCE(vbg_area, NULL);
 		vbg_area_drop(a);
 		vbg_redirect_sweep();

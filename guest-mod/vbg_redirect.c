@@ -279,21 +279,12 @@ static void vbg_vector_store(struct vbg_area *a, int cpu, u32 vector)
 		WRITE_ONCE(a->guest[slot].redirect_vector, vector);
 }
 
-/**
- * vbg_redirect_refresh() - bring the host's tables up to date
- *
- * The keys follow each move by themselves; this is for what else changes: a
- * new area, CPUs, interrupts, the parameter.
- * Context: the maintenance work item, under vbg_irqs_mutex; sleeps.
- */
-void vbg_redirect_refresh(void)
+/* Context: CPUs do not come or go, or nothing is redirected any more. */
+static void vbg_redirect_publish(const struct vbg_table *t)
 {
-	const struct vbg_table *t = rcu_dereference_protected(vbg_table,
-					lockdep_is_held(&vbg_irqs_mutex));
 	struct vbg_area *a;
 	int n, cpu, nr_keys = 0;
 
-	cpus_read_lock();
 	rcu_read_lock_sched();
 	a = rcu_dereference_sched(vbg_active);
 	for_each_possible_cpu(cpu)
@@ -311,6 +302,27 @@ void vbg_redirect_refresh(void)
 	if (a)
 		WRITE_ONCE(a->redirect->nr_keys, nr_keys);
 	rcu_read_unlock_sched();
+}
+
+/**
+ * vbg_redirect_refresh() - bring the host's tables up to date
+ *
+ * The keys follow each move by themselves; this is for what else changes: a
+ * new area, CPUs, interrupts, the parameter.
+ * Context: the maintenance work item, under vbg_irqs_mutex; sleeps.
+ * Return: false: to be called again soon, as CPUs come or go. That is not
+ * waited for: one that goes may itself wait for I/O (blk_mq_hctx_notify_offline())
+ * that only the sweep of an area that has gone serves, by this work item.
+ */
+bool vbg_redirect_refresh(void)
+{
+	const struct vbg_table *t = rcu_dereference_protected(vbg_table,
+					lockdep_is_held(&vbg_irqs_mutex));
+	int n;
+
+	if (!cpus_read_trylock())
+		return false;
+	vbg_redirect_publish(t);
 	cpus_read_unlock();
 	/*
 	 * Who had the number before may have left a key behind for a moment:
@@ -322,6 +334,7 @@ void vbg_redirect_refresh(void)
 		t->irqs[n]->fresh = false;
 		vbg_sweep_irq(t->irqs[n]);
 	}
+	return true;
 }
 
 /* ---- pending bits ---- */
@@ -544,6 +557,7 @@ void vbg_redirect_cpu_off(int cpu)
 	while ((!vbg_empty_cpu(cpu) || vb_fault("offline")) &&
 	       time_before(jiffies, end))
 		usleep_range(200, 500);
+	vb_fault_wait("cpu_off");
 	hrtimer_cancel(&per_cpu(vbg_retry_timer, cpu));
 }
 
@@ -621,7 +635,8 @@ void vbg_redirect_stop(void)
 {
 	mutex_lock(&vbg_irqs_mutex);
 	WRITE_ONCE(vbg_redirect_ready, false);
-	vbg_redirect_refresh();
+	vbg_redirect_publish(rcu_dereference_protected(vbg_table,
+					lockdep_is_held(&vbg_irqs_mutex)));
 	mutex_unlock(&vbg_irqs_mutex);
 }
 

@@ -252,8 +252,25 @@ guest_fails offline 1
 check "offline: a CPU goes offline" guest 0 'echo 0 > /sys/devices/system/cpu/cpu1/online' </dev/null
 check "offline: it had to look again" guest_failed
 check "offline: it comes back" guest 0 'echo 1 > /sys/devices/system/cpu/cpu1/online' </dev/null
-check "offline: guest module goes" guest_module 0 unload
+# It may wait for I/O that waits for the sweep of what a host has left.
+cpu_state() { g 0 'cat /sys/devices/system/cpu/cpu1/hotplug/state'; }
+online=$(cpu_state)
+going() { [ "$(cpu_state)" -lt "$online" ] && ! gone; }
+gone() { [ "$(cpu_state)" = 0 ]; }
+sweeps=$(g 0 gstat sweeps)
+swept() { [ "$(g 0 gstat sweeps)" -ge $((sweeps + 2)) ]; }
+guest_fails cpu_off -1
+guest 0 'echo 0 > /sys/devices/system/cpu/cpu1/online </dev/null 2>/dev/null &' </dev/null
+check "offline: a CPU goes slowly" await 60 going
+sleep 2
 unload vbalance_host
+check "offline: what a host has left is swept meanwhile" await 60 swept
+going
+ok $? "offline: the CPU is still going"
+guest_fails cpu_off 0
+check "offline: then it has gone" await 60 gone
+check "offline: and comes back" guest 0 'echo 1 > /sys/devices/system/cpu/cpu1/online' </dev/null
+check "offline: guest module goes" guest_module 0 unload
 
 # ---- the guest: serving has to wait, and vCPUs become idle meanwhile ----
 # Each vCPU that looks is to look again soon, by a timer. It expires before the
