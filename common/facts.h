@@ -34,6 +34,7 @@
 	VB_HRTIMER_FACTS(group)
 #define VB_KPROBE_FACTS(group)						\
 	VB_SIZE(group, kprobe),						\
+	VB_MEMBER(group, kprobe, addr),					\
 	VB_MEMBER(group, kprobe, symbol_name),				\
 	VB_MEMBER(group, kprobe, pre_handler),
 

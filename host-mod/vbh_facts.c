@@ -35,7 +35,6 @@ static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_MEMBER(VBH_F_LOAD, ftrace_ops, flags),
 #endif
 	VB_KPROBE_FACTS(VBH_F_LOAD)
-	VB_MEMBER(VBH_F_LOAD, kprobe, addr),
 	VB_MEMBER(VBH_F_LOAD, kprobe, flags),
 	VB_SIZE(VBH_F_LOAD, kretprobe),
 	VB_MEMBER(VBH_F_LOAD, kretprobe, kp),
