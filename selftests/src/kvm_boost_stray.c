@@ -11,11 +11,26 @@
 #define _GNU_SOURCE
 #include "boosttrace.h"
 
-#define ROUNDS		30
+#define ROUNDS		100
 #define STRAYS		3
 #define BOOST_US	4000
 #define DEBT_NS		20000000ULL	/* about what is drained */
 #define PERCENT		1
+#define PERCENT_BACK	10
+
+/* One boost of a vCPU, from its begin to its end. */
+static int boosted(int vcpu)
+{
+	long n = begun();
+	int good;
+
+	guest[vcpu].critical = CRITICAL;
+	good = CATCH(begun() > n);
+	n = ended();
+	good = good && CATCH(ended() > n);
+	guest[vcpu].critical = VB_CRITICAL_SAID;
+	return good;
+}
 
 /*
  * vCPU 1 takes all that our CPU has, beside us: who is refused, and is boosted
@@ -24,17 +39,22 @@
  */
 static __u64 drain(void)
 {
-	long no = count("no_cpu_tokens"), n;
+	long no, n;
 	int good;
 
+	/* A boost that ended late took more: both CPUs get that back first. */
 	generous("20000");
 	percent("boost_row", 1);
-	percent("boost_cpu_share", PERCENT);
 	may_run(thread[1].tid, here, here);
+	good = boosted(0) && boosted(1);
+	percent("boost_cpu_share", PERCENT);
+	no = count("no_cpu_tokens");
 	guest[1].critical = CRITICAL;
-	good = CATCH(count("no_cpu_tokens") > no);
+	good = good && CATCH(count("no_cpu_tokens") > no);
 	n = begun();
+	percent("boost_cpu_share", PERCENT_BACK);
 	good = good && CATCH(begun() > n);
+	percent("boost_cpu_share", PERCENT);
 	n = ended();
 	good = good && CATCH(ended() > n);
 	guest[1].critical = VB_CRITICAL_SAID;

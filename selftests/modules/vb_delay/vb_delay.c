@@ -15,9 +15,29 @@
 /* A boost is over by then, or its end needs the CPU that is held here. */
 #define DELAY_MOST_NS	(100 * NSEC_PER_MSEC)
 
+/*
+ * vbalance_host lets a system call begin anew until the boost is over. Held up
+ * each time it would go on for minutes: the next one begins before the booster
+ * has looked at what the last one did.
+ */
+#define DELAY_MOST_CALLS	20
+
 static int caller;
-module_param(caller, int, 0644);
-MODULE_PARM_DESC(caller, "thread that is held up (default 0: none)");
+static int calls;		/* that were held up, of this caller */
+
+static int delay_set_caller(const char *val, const struct kernel_param *kp)
+{
+	WRITE_ONCE(calls, 0);
+	return param_set_int(val, kp);
+}
+
+static const struct kernel_param_ops delay_caller_ops = {
+	.set = delay_set_caller,
+	.get = param_get_int,
+};
+
+module_param_cb(caller, &delay_caller_ops, &caller, 0644);
+MODULE_PARM_DESC(caller, "thread that is held up, its first calls (default 0: none)");
 
 static uint hold_ms;
 module_param(hold_ms, uint, 0644);
@@ -33,8 +53,11 @@ static int delay_pre(struct kprobe *p, struct pt_regs *regs)
 	const struct task_struct *t = (const struct task_struct *)regs->di;
 	u64 end = ktime_get_mono_fast_ns() + DELAY_MOST_NS;
 
-	if (task_pid_nr(current) != READ_ONCE(caller))
+	if (task_pid_nr(current) != READ_ONCE(caller) ||
+	    calls >= DELAY_MOST_CALLS)
 		return 0;
+	/* There is but one caller. */
+	WRITE_ONCE(calls, calls + 1);
 	if (READ_ONCE(t->policy) != SCHED_FIFO) {
 		mdelay(READ_ONCE(hold_ms));
 		return 0;
@@ -44,7 +67,6 @@ static int delay_pre(struct kprobe *p, struct pt_regs *regs)
 			return 0;
 		cpu_relax();
 	}
-	/* There is but one caller. */
 	WRITE_ONCE(outlived, outlived + 1);
 	return 0;
 }
