@@ -517,6 +517,8 @@ static int vbg_note_probed(struct kprobe *p, struct pt_regs *regs)
 
 static struct kprobe vbg_probed_kp;
 
+static int vbg_probed_err;
+
 static bool vbg_probes_work(void)
 {
 	int calls = atomic_read(&vbg_probed_calls);
@@ -527,56 +529,60 @@ static bool vbg_probes_work(void)
 
 /**
  * vbg_crash_error() - does the host let go before a crash kernel starts?
- * @what: what is probed for it, or what is wrong with all probes
+ * @what: what is probed for it, or what is wrong with, or not known of, all
+ *	probes
  * Context: any, after vbg_page_init().
  * Return: 0; -ENOENT: no crash kernel can start; others: why not.
  */
 int vbg_crash_error(const char **what)
 {
 	*what = VBG_CRASH;
-	if (vbg_crash_err || vbg_probes_work())
+	if (vbg_crash_err)
 		return vbg_crash_err;
+	*what = "not known whether kprobes are switched off";
+	if (vbg_probed_err)
+		return vbg_probed_err;
+	*what = VBG_CRASH;
+	if (vbg_probes_work())
+		return 0;
 	*what = "kprobes are switched off";
 	return -EOPNOTSUPP;
 }
 
-static int vbg_crash_add(void)
+static void vbg_crash_init(void)
 {
+	const char *what;
 	int err;
 
 	vbg_crash_kp = (struct kprobe) {
 		.symbol_name = VBG_CRASH,
 		.pre_handler = vbg_crash,
 	};
-	err = register_kprobe(&vbg_crash_kp);
-	if (err)
-		return err;
+	vbg_crash_err = register_kprobe(&vbg_crash_kp);
+	/* A kernel without kexec has no such function, and needs none. */
+	if (vbg_crash_err == -ENOENT)
+		return;
+	if (vbg_crash_err) {
+		pr_warn("no probe on %s (error %d): unload before a kdump\n",
+			VBG_CRASH, vbg_crash_err);
+		return;
+	}
 	vbg_probed_kp = (struct kprobe) {
 		.addr = (kprobe_opcode_t *)vbg_probed,
 		.pre_handler = vbg_note_probed,
 	};
-	err = register_kprobe(&vbg_probed_kp);
+	vbg_probed_err = vb_fault("probed") ?: register_kprobe(&vbg_probed_kp);
+	err = vbg_crash_error(&what);
 	if (err)
-		unregister_kprobe(&vbg_crash_kp);
-	return err;
-}
-
-static void vbg_crash_init(void)
-{
-	vbg_crash_err = vbg_crash_add();
-	/* A kernel without kexec has no such function, and needs none. */
-	if (vbg_crash_err && vbg_crash_err != -ENOENT)
-		pr_warn("no probe on %s (error %d): unload before a kdump\n",
-			VBG_CRASH, vbg_crash_err);
-	else if (!vbg_crash_err && !vbg_probes_work())
-		pr_warn("kprobes are switched off: unload before a kdump\n");
+		pr_warn("%s (error %d): unload before a kdump\n", what, err);
 }
 
 static void vbg_crash_exit(void)
 {
 	if (vbg_crash_err)
 		return;
-	unregister_kprobe(&vbg_probed_kp);
+	if (!vbg_probed_err)
+		unregister_kprobe(&vbg_probed_kp);
 	unregister_kprobe(&vbg_crash_kp);
 }
 
@@ -622,13 +628,21 @@ void vbg_page_exit(void)
 	struct vbg_area *a = vbg_area;
 
 	vbg_redirect_stop();
-	vbg_crash_exit();
+	RCU_INIT_POINTER(vbg_active, NULL);
+	/* One that is dead may have kept its keys: see vbg_page_work(). */
+	if (a)
+		WRITE_ONCE(a->hdr->cookie, 0);
 	atomic_notifier_chain_unregister(&panic_notifier_list, &vbg_panic_nb);
 	unregister_reboot_notifier(&vbg_reboot_nb);
-	RCU_INIT_POINTER(vbg_active, NULL);
-	vbg_area = NULL;
-	if (!a)
-		return;
-	vbg_area_drop(a);
-	vbg_redirect_sweep();
+	/* A probe that has seen it still is waited for in the drop. */
+	WRITE_ONCE(vbg_area, NULL);
+	if (a) {
+		vbg_area_drop(a);
+		vbg_redirect_sweep();
+	}
+	/*
+	 * Last: it may wait for a CPU that goes, and that for I/O which waits
+	 * for the sweep.
+	 */
+	vbg_crash_exit();
 }

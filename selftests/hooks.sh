@@ -173,6 +173,21 @@ equal "$what: those that are ftrace's" "$(kdump)" "off (kprobes are switched off
 g 0 'echo 1 > /proc/sys/kernel/ftrace_enabled'
 equal "$what: and on again" "$(kdump)" "on (machine_crash_shutdown)"
 guest_module 0 unload
+guest_log_from_here
+g 0 'echo 0 > /sys/kernel/debug/kprobes/enabled'
+check "$what: loaded meanwhile" guest_module 0 load
+check "$what: the log says so" guest_says "kprobes are switched off (error -95): unload before a kdump"
+g 0 'echo 1 > /sys/kernel/debug/kprobes/enabled'
+equal "$what: on again, they are armed" "$(kdump)" "on (machine_crash_shutdown)"
+guest_module 0 unload
+guest_log_from_here
+what="guest: whether probes are switched off cannot be told"
+check "$what: loaded" guest_module 0 load fail_point=probed fail_at=1
+equal "$what: debugfs says so" "$(kdump)" \
+	"off (not known whether kprobes are switched off: error -5)"
+check "$what: the log as well" \
+	guest_says "not known whether kprobes are switched off (error -5): unload before a kdump"
+check "$what: unloaded" guest_module 0 unload
 for hook in irq_handler_entry irq_handler_exit softirq_entry softirq_exit local_timer_entry local_timer_exit cpu_idle; do
 	guest_refuses $hook
 done
