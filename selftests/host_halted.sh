@@ -47,14 +47,25 @@ guest 0 'killall burn
 		echo "$list" > /proc/irq/$i/smp_affinity_list
 	done < /tmp/affinity 2>/dev/null'
 
-guest 1 'killall burn'
+check "the busy neighbour is quiet" guest 1 'killall burn'
 sleep 1
 traffic_more 5
+# Of all CPUs since boot, ticks: all, idle.
+ticks() { awk '/^cpu / { for (i = 2; i <= 9; i++) all += $i; print all, $5 + $6 }' /proc/stat; }
 n=$(tried)
+before=$(ticks)
 traffic_more 60
-# The CPU does something now and then.
-[ $(($(tried) - n)) -lt 30 ]
-ok $? "an idle CPU: not thought of"
+n=$(($(tried) - n))
+idle=$(echo "$before $(ticks)" | awk '{ printf "%d", 100 * ($4 - $2) / ($3 - $1) }')
+echo "# idle $idle %, tried $n times"
+if [ "$idle" -lt 50 ]; then
+	# Slow hosts have enough to do with what guests do now and then.
+	skip "an idle CPU: not thought of" "the CPUs are idle for $idle % only"
+else
+	# The CPU does something now and then.
+	[ "$n" -lt 30 ]
+	ok $? "an idle CPU: not thought of"
+fi
 say "alone"
 traffic_stop "every packet is answered, once"
 check "unload" unload vbalance_host

@@ -45,8 +45,10 @@ static __u64 drain(void)
 	/* A boost that ended late took more: both CPUs get that back first. */
 	generous("20000");
 	percent("boost_row", 1);
+	may_run(thread[1].tid, there, there);
+	good = boosted(0);
 	may_run(thread[1].tid, here, here);
-	good = boosted(0) && boosted(1);
+	good = good && boosted(1);
 	percent("boost_cpu_share", PERCENT);
 	no = count("no_cpu_tokens");
 	guest[1].critical = CRITICAL;
