@@ -18,16 +18,14 @@
 #define PERCENT		1
 #define PERCENT_BACK	10
 
-/* One boost of a vCPU, from its begin to its end. */
+/* One boost of a vCPU. It may be over before we have a CPU again. */
 static int boosted(int vcpu)
 {
-	long n = begun();
+	long n = begun(), over = ended();
 	int good;
 
 	guest[vcpu].critical = CRITICAL;
-	good = CATCH(begun() > n);
-	n = ended();
-	good = good && CATCH(ended() > n);
+	good = CATCH(begun() > n) && CATCH(ended() > over);
 	guest[vcpu].critical = VB_CRITICAL_SAID;
 	return good;
 }
@@ -39,7 +37,7 @@ static int boosted(int vcpu)
  */
 static __u64 drain(void)
 {
-	long no, n;
+	long no, n, over;
 	int good;
 
 	/* A boost that ended late took more: both CPUs get that back first. */
@@ -54,11 +52,11 @@ static __u64 drain(void)
 	guest[1].critical = CRITICAL;
 	good = good && CATCH(count("no_cpu_tokens") > no);
 	n = begun();
+	over = ended();
 	percent("boost_cpu_share", PERCENT_BACK);
 	good = good && CATCH(begun() > n);
 	percent("boost_cpu_share", PERCENT);
-	n = ended();
-	good = good && CATCH(ended() > n);
+	good = good && CATCH(ended() > over);
 	guest[1].critical = VB_CRITICAL_SAID;
 	/* A part of it is left to what it takes to get here. */
 	return good && at_rest() ? now_ns() + DEBT_NS * 100 / PERCENT / 2 : 0;
