@@ -539,14 +539,15 @@ int vbg_crash_error(const char **what)
 	*what = VBG_CRASH;
 	if (vbg_crash_err)
 		return vbg_crash_err;
-	*what = "not known whether kprobes are switched off";
-	if (vbg_probed_err)
+	if (vbg_probed_err) {
+		*what = "not known whether kprobes are switched off";
 		return vbg_probed_err;
-	*what = VBG_CRASH;
-	if (vbg_probes_work())
-		return 0;
-	*what = "kprobes are switched off";
-	return -EOPNOTSUPP;
+	}
+	if (!vbg_probes_work()) {
+		*what = "kprobes are switched off";
+		return -EOPNOTSUPP;
+	}
+	return 0;
 }
 
 static void vbg_crash_init(void)
