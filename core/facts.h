@@ -116,21 +116,23 @@ static inline void vb_fact_see_struct(const struct vb_btf *b,
 	}
 }
 
+/* Of the typedef that tells what a tracepoint's callback takes. */
+static const char vb_fact_prefix[] = "btf_trace_";
+
 static inline void vb_fact_see_func(const struct vb_btf *b,
 				    const struct btf_type *t,
 				    const struct vb_fact *f,
 				    struct vb_finding *r)
 {
 	const char *name = vb_btf_string(b, t->name_off);
-	static const char prefix[] = "btf_trace_";
 	const struct btf_type *proto;
 	char s[sizeof(r->found)];
 	bool same;
 
 	if (f->kind == VB_FACT_TRACE) {
-		if (strncmp(name, prefix, sizeof(prefix) - 1))
+		if (strncmp(name, vb_fact_prefix, sizeof(vb_fact_prefix) - 1))
 			return;
-		name += sizeof(prefix) - 1;
+		name += sizeof(vb_fact_prefix) - 1;
 	}
 	if (strcmp(name, f->what))
 		return;
@@ -174,6 +176,54 @@ static inline bool vb_fact_is_about(const struct vb_fact *f, u32 kind)
 	return false;
 }
 
+/*
+ * Nearly all of a kernel's 100,000 names are in no fact. Hashes tell that of
+ * most of them, so that it takes milliseconds, not a tenth of a second.
+ */
+#define VB_FACT_HASHES	2048
+
+struct vb_fact_names {
+	u64 bits[VB_FACT_HASHES / 64];
+};
+
+/* Of a name, or of the first one in a path. @h: of what comes before it. */
+static inline u32 vb_fact_hash(u32 h, const char *name)
+{
+	for (; *name && *name != '.'; name++)
+		h = h * 31 + (u8)*name;
+	return h;
+}
+
+static inline void vb_fact_add_name(const struct vb_fact *f,
+				    struct vb_fact_names *names)
+{
+	u32 h = f->kind == VB_FACT_TRACE ? vb_fact_hash(0, vb_fact_prefix) : 0;
+
+	h = vb_fact_hash(h, f->what) % VB_FACT_HASHES;
+	names->bits[h / 64] |= 1ULL << h % 64;
+}
+
+/* Can a fact be about this type? */
+static inline bool vb_fact_of_any(const struct vb_fact_names *names,
+				  const struct vb_btf *b,
+				  const struct btf_type *t)
+{
+	u32 h;
+
+	switch (vb_btf_kind(t)) {
+	case BTF_KIND_ENUM:	/* its constants have the names */
+		return true;
+	case BTF_KIND_STRUCT:
+	case BTF_KIND_FUNC:
+	case BTF_KIND_TYPEDEF:
+		h = vb_fact_hash(0, vb_btf_string(b, t->name_off)) %
+		    VB_FACT_HASHES;
+		return names->bits[h / 64] >> h % 64 & 1;
+	default:
+		return false;
+	}
+}
+
 /**
  * vb_facts_look() - compare facts with the types of a blob (not of its base)
  * @b: BTF
@@ -185,15 +235,21 @@ static inline void vb_facts_look(const struct vb_btf *b,
 				 const struct vb_fact *f, struct vb_finding *r,
 				 int nr)
 {
+	struct vb_fact_names names = { };
 	u32 id;
 	int n;
 
-	for (n = 0; n < nr; n++)
+	for (n = 0; n < nr; n++) {
 		r[n].done = r[n].state != VB_FACT_ABSENT;
+		if (!r[n].done)
+			vb_fact_add_name(&f[n], &names);
+	}
 	for (id = b->first_id; id < b->end_id; id++) {
 		const struct btf_type *t = vb_btf_type(b, id);
 		u32 kind = vb_btf_kind(t);
 
+		if (!vb_fact_of_any(&names, b, t))
+			continue;
 		for (n = 0; n < nr; n++) {
 			if (r[n].done || !vb_fact_is_about(&f[n], kind))
 				continue;
