@@ -62,6 +62,13 @@ equal "and its events say the same" "$(g 0 events vb_guest_fallback | awk '
 	/^cpu=[0-9]+ why=self$/ { self++ } /^cpu=[0-9]+ why=gone$/ { gone++ }
 	/^cpu=[0-9]+ why=status$/ { status++ }
 	END { print self + 0, gone + 0, status + 0 }')" "$(why)"
+# It is sure of the bits when the host has said that it is gone; whoever notices
+# before that, and asks nobody any more, may not hear it.
+settled=$(gstat settled)
+echo "# $(why | awk '{ print "self " $1 ", gone " $2 ", status " $3 }'), settled $settled"
+check "each time that the host said so, its bits were counted" \
+	[ "$settled" -ge "$(gstat fallback_gone)" ]
+equal "and none was missing" "$(gstat missing)" 0
 equal "registrations are counted" "$(gstat registrations)" 4
 equal "and traced" "$(g 0 events vb_guest_register | grep -c -E '^cookie=0x[0-9a-f]+ pages=[1-9][0-9]* ret=0$')" 3
 # Two workqueues would let it run twice at once: an area would be freed twice. That
@@ -108,6 +115,7 @@ equal "because it saw for itself that its page was dead" \
 equal "and the event says so" \
 	"$(g 0 events vb_guest_fallback | sed 's/cpu=[0-9]* //')" why=self
 check "the page is the source again" await 60 source_is 0 page
+equal "what it took along is not counted" "$(gstat settled) $(gstat missing)" "$settled 0"
 g 0 trace_off
 
 guest 0 'killall burn 2>/dev/null; true'
