@@ -175,9 +175,10 @@ model: python
 unit:
 	$(MAKE) -C selftests/unit check
 
-# QUICK=1: without the boots that are marked long.
+# QUICK=1: without the boots that are marked long. BEGIN_WITHIN=MINUTES: boots
+# that have not begun by then are skipped.
 test: python
-	lab/lab test $(if $(QUICK),,--long)
+	lab/lab test $(if $(QUICK),,--long) $(BEGIN_WITHIN:%=--begin-within %)
 
 test-long: python
 	lab/lab test --long --env SOAK_SECONDS=600 --env LONG=1

@@ -63,6 +63,13 @@ class Ci(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual(lines[-4:-2], ["left out: boots A, B", ELSEWHERE])
 
+    def test_what_time_is_left_for_boots(self):
+        # Those that begin last take some minutes, too.
+        for seconds, minutes in ((0, 34), (59, 34), (600, 24), (3000, 0)):
+            with self.subTest(seconds):
+                _, lines = run(GOOD, f'echo "$3"; {GOOD}', (seconds, 0))
+                self.assertIn(f"BEGIN_WITHIN={minutes}", lines)
+
     def test_too_long(self):
         for seconds, complaints in (((600, 1800), 0), ((600, 1801), 1),
                                     ((3000, 0), 1)):

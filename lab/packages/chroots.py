@@ -50,16 +50,18 @@ def releases(package_root: root.PackageRoot) -> tuple[str, str]:
 
 def script(steps: dict[str, str]) -> str:
     """For a shell; names and commands."""
-    return "".join(f"echo {MARK} {name}\n(\n{command}\n)\n"
-                   f'printf "\\n{MARK} {name} %s\\n" $?\n'
+    return "".join(f"echo {MARK} {name}\nbegan=$(date +%s)\n"
+                   f"(\n{command}\n)\n"
+                   f'printf "\\n{MARK} {name} %s %s s\\n" $? '
+                   "$(($(date +%s) - began))\n"
                    for name, command in steps.items())
 
 
 def results(steps: dict[str, str], text: str) -> dict[str, Step]:
     """Of a shell that has run them all; @text: what it printed."""
     found = {name: Step(int(status), output) for name, output, status
-             in re.findall(rf"^{MARK} (\S+)\n(.*?)\n{MARK} \1 (\d+)$", text,
-                           re.M | re.S)}
+             in re.findall(rf"^{MARK} (\S+)\n(.*?)\n{MARK} \1 (\d+) \d+ s$",
+                           text, re.M | re.S)}
     if set(found) != set(steps):
         raise util.LabError(f"not all steps were run:\n{text[-2000:]}")
     return found

@@ -274,6 +274,7 @@ class Trixie(Package, unittest.TestCase):
     OTHER = "newest-full"
 
 
+@unittest.skipUnless(WHOLE, "takes two minutes: make test")
 class Bookworm(Package, unittest.TestCase):
     ROOT = "packaging-bookworm"
     KERNEL = "6.1"

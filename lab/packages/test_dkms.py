@@ -270,6 +270,7 @@ class Dkms(StoryTest):
         self.assert_same_files("before", "after")
 
 
+@unittest.skipUnless(WHOLE, "takes three minutes: make test")
 class Trixie(Dkms, unittest.TestCase):
     ROOT = "packaging"
     DKMS = "3.2"

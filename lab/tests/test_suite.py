@@ -33,6 +33,17 @@ class Boots(unittest.TestCase):
         self.assertEqual([t.name for t in b.tests],
                          ["l2-0/g.sh", "l2-1/g.sh", "l1/a.sh"])
 
+    def test_without_what_takes_long(self):
+        boots = self.load([
+            {"name": "x", "l1": ["a.sh"], "l1_long": ["g.sh"]},
+            {"name": "y", "l1": ["a.sh"], "long": True}])
+        self.assertEqual([t.name for t in boots[0].tests],
+                         ["l1/a.sh", "l1/g.sh"])
+        (x,), left_out = suite.without_long(boots)
+        self.assertEqual((x.name, [t.name for t in x.tests]),
+                         ("x", ["l1/a.sh"]))
+        self.assertEqual(left_out, ["y", "x: l1/g.sh"])
+
     def test_mistakes_are_errors(self):
         for entry in ({"name": "x", "L1": ["a.sh"]}, {"l1": ["a.sh"]},
                       {"name": "x", "l1": ["missing.sh"]},
@@ -196,7 +207,7 @@ class Lacking(unittest.TestCase):
         self.addCleanup(patch.stop)
         return patch.start()
 
-    def run_boots(self, boots, lacking):
+    def run_boots(self, boots, lacking, **how):
         """States by name, with a lab that only says that boots went well."""
         def prepare(o):
             prepared.append((o.host_kernel, o.guest_kernel))
@@ -204,17 +215,20 @@ class Lacking(unittest.TestCase):
                 raise LabError(f"no kernel {lacking}\nand a log")
 
         def start(boot, out):
+            self.begun += 1
             proc = mock.Mock(returncode=0)
             return suite._Running(boot, out, proc, 0)
 
         prepared = []
+        self.begun = 0
         self.patch(session, "prepare", prepare)
         self.patch(suite, "_start", start)
         self.patch(suite, "_finish", lambda r, output: [
             Result(f"{r.boot.name}: ran", PASSED)])
         self.patch(suite, "_show_failed_output", lambda *args: None)
         tally = suite.Tally()
-        suite.run_boots(boots, 2, lambda: 0, Path(self.folder), tally)
+        self.late = [b.name for b in suite.run_boots(
+            boots, 2, lambda: 0, Path(self.folder), tally, **how)]
         return prepared, tally
 
     def test_a_kernel(self):
@@ -241,12 +255,39 @@ class Lacking(unittest.TestCase):
                                   if r.state == PASSED], ["b: ran", "c: ran"])
                 self.assertIn("and a log", self.said.getvalue())
 
-    def suite(self, *words):
+    def test_time_is_over(self):
+        for begins in (0, 1, 3):
+            with self.subTest(begins):
+                _, tally = self.run_boots(
+                    [Boot(name, [], BOOT.tests) for name in "abc"], "no kernel",
+                    may_begin=lambda: self.begun < begins)
+                self.assertEqual([r.name for r in tally.results],
+                                 [f"{name}: ran" for name in "abc"[:begins]])
+                self.assertEqual(self.late, [*"abc"[begins:]])
+
+    def test_late_boots_are_skipped(self):
+        for words, why in (((), ""), (("--begin-within", "3"), ""),
+                           (("--begin-within", "0"),
+                            "SKIPPED boot smoke (had not begun after 0 minutes)")):
+            with self.subTest(words):
+                status, lines = self.suite("--filter", "^smoke$", *words,
+                                           boots=lambda boots, may_begin: [
+                                               b for b in boots
+                                               if not may_begin()])
+                self.assertEqual(status, 0)
+                self.assertEqual(lines[-2] if why else "", why)
+                self.assertEqual(lines[-1], "1 passed, 0 failed, "
+                                            f"{len(why) and 1} skipped")
+
+    def suite(self, *words, boots=lambda boots, may_begin: []):
+        def run_boots(wanted, side, taken, out, tally, may_begin):
+            tally.add([Result("boots", PASSED)])
+            return boots(wanted, may_begin)
+
         self.patch(session, "make_out", lambda explicit: Path(self.folder))
         self.patch(suite, "temp_dir", lambda parent, prefix:
                    contextlib.nullcontext(Path(self.folder)))
-        self.patch(suite, "run_boots", lambda boots, side, taken, out, tally:
-                   tally.add([Result("boots", PASSED)]))
+        self.patch(suite, "run_boots", run_boots)
         o = cli.parser().parse_args(["test", *words])
         status = o.func(o)
         return status, self.said.getvalue().splitlines()

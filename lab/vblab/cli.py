@@ -124,6 +124,8 @@ def parser() -> argparse.ArgumentParser:
     options.add_kernel_options(c)
     c.add_argument("--long", action="store_true",
                    help="also the boots that are marked long")
+    c.add_argument("--begin-within", type=options.natural, metavar="MINUTES",
+                   help="boots that have not begun by then are skipped")
     options.add_env_option(c, "environment of the boots' tests")
     c.add_argument("--coverage", action="store_true",
                    help="which lines of the modules ran, by file")

@@ -26,7 +26,7 @@ def positive(text: str) -> int:
     return value
 
 
-def _natural(text: str) -> int:
+def natural(text: str) -> int:
     value = int(text)
     if value < 0:
         raise argparse.ArgumentTypeError("must not be negative")
@@ -82,7 +82,7 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                    help="CPUs of L1 (default 2)")
     g.add_argument("--mem", type=positive, default=4096, metavar="MB",
                    help="memory of L1 (default 4096)")
-    g.add_argument("--guests", type=_natural, default=1, metavar="N",
+    g.add_argument("--guests", type=natural, default=1, metavar="N",
                    help="number of guests (default 1)")
     g.add_argument("--vcpus", type=positive, default=4, metavar="N",
                    help="vCPUs of each guest (default 4)")
@@ -93,11 +93,11 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                    help="vCPU threads: all on L1's CPU 1, or vCPU i on CPU "
                         "1 + i %% (cpus - 1); all else on CPU 0 "
                         "(default stacked)")
-    g.add_argument("--net", type=_natural, default=1, metavar="N",
+    g.add_argument("--net", type=natural, default=1, metavar="N",
                    help="virtio-net devices of each guest (default 1)")
     g.add_argument("--net-queues", type=positive, default=1, metavar="N",
                    help="queue pairs of each (default 1)")
-    g.add_argument("--blk", type=_natural, default=0, metavar="N",
+    g.add_argument("--blk", type=natural, default=0, metavar="N",
                    help="virtio-blk devices of each guest (default 0)")
     g.add_argument("--blk-queues", type=positive, default=1, metavar="N",
                    help="queues of each (default 1)")

@@ -46,6 +46,7 @@ class Test:
     """One selftest of a boot."""
     where: str      # "l1" or "l2-N"
     path: str       # below selftests/
+    long: bool = False      # not in CI: only with --long
 
     @property
     def name(self) -> str:
@@ -104,8 +105,8 @@ def load_boots(path: Path) -> list[Boot]:
         return []
     boots = []
     for entry in json.loads(path.read_text()):
-        unknown = set(entry) - {"name", "args", "l1", "l2", "test_timeout",
-                                "long", "host", "guest"}
+        unknown = set(entry) - {"name", "args", "l1", "l2", "l1_long",
+                                "test_timeout", "long", "host", "guest"}
         if unknown or "name" not in entry:
             raise LabError(f"{path.name}: {entry.get('name', entry)}: "
                            f"unknown or missing keys: {sorted(unknown)}")
@@ -113,6 +114,7 @@ def load_boots(path: Path) -> list[Boot]:
         tests = [Test(f"l2-{n}", t) for n in range(_guests_of(args))
                  for t in entry.get("l2", [])]
         tests += [Test("l1", t) for t in entry.get("l1", [])]
+        tests += [Test("l1", t, True) for t in entry.get("l1_long", [])]
         for t in tests:
             if not (path.parent / t.path).is_file():
                 raise LabError(f"{path.name}: {entry['name']}: "
@@ -137,6 +139,15 @@ def select(boots: list[Boot], pattern: re.Pattern) -> list[Boot]:
         if tests:
             chosen.append(replace(b, tests=tests))
     return chosen
+
+
+def without_long(boots: list[Boot]) -> tuple[list[Boot], list[str]]:
+    """What is not marked long, and the names of what is."""
+    return ([replace(b, tests=[t for t in b.tests if not t.long])
+             for b in boots if not b.long],
+            [b.name for b in boots if b.long] +
+            [f"{b.name}: {t.name}" for b in boots if not b.long
+             for t in b.tests if t.long])
 
 
 def _has_part(boot: Boot, host: str, guest: str) -> bool:
@@ -335,19 +346,22 @@ def _prepared(boots: list[Boot], tally: Tally) -> list[Boot]:
 
 
 def run_boots(boots: list[Boot], side: int, taken: Callable[[], int],
-              out: Path, tally: Tally) -> None:
+              out: Path, tally: Tally,
+              may_begin: Callable[[], bool] = lambda: True) -> list[Boot]:
     """Up to @side side by side, with what else runs; results in the order in
-    which they end."""
+    which they end. Return: those that did not begin, when none might."""
     waiting = list(enumerate(_prepared(boots, tally)))
     running: list[_Running] = []
     try:
         while waiting or running:
-            while waiting and len(running) < side - taken():
+            while waiting and len(running) < side - taken() and may_begin():
                 n, boot = waiting.pop(0)
                 print(f"== boot {boot.name} {shlex.join(boot.args)}",
                       flush=True)
                 safe = re.sub(r"[^\w.-]+", "_", boot.name)
                 running.append(_start(boot, out / f"{n:02}-{safe}"))
+            if not running and not may_begin():
+                break
             time.sleep(0.1)
             for r in [r for r in running if r.proc.poll() is not None]:
                 running.remove(r)
@@ -363,6 +377,7 @@ def run_boots(boots: list[Boot], side: int, taken: Callable[[], int],
     finally:
         for r in running:
             stop_group(r.proc, 30.0)
+    return [boot for _, boot in waiting]
 
 
 def _show_failed_output(run: _Running, output: str,
@@ -413,11 +428,14 @@ class _Beside(threading.Thread):
         self._what, self._work, self._tests = name, work, tests
         self._places = places
         self._results = [Result(name, FAILED, "did not end")]
+        self.seconds = 0.0
 
     def run(self) -> None:
         with self._places:
+            start = time.monotonic()
             self._results = _or_failed(
                 self._what, lambda: self._tests(self._what, self._work))
+            self.seconds = time.monotonic() - start
 
     def results(self) -> list[Result]:
         # A signal is only seen between two waits.
@@ -453,10 +471,10 @@ def run(o: argparse.Namespace) -> int:
     except re.error as e:
         raise LabError(f"--filter: not a regular expression: {e}")
     boots = select(load_boots(TESTS), pattern)
-    # Asked for by name they are not.
-    left_out = [b.name for b in boots
-                if b.long and not o.long and not o.filter]
-    boots = [b for b in boots if b.name not in left_out]
+    left_out: list[str] = []
+    # Asked for by name they are not left out.
+    if not o.long and not o.filter:
+        boots, left_out = without_long(boots)
     used = o.host_kernel, o.guest_kernel
     boots = with_env(on_kernels(boots, *used), o.env)
     # Of other kernels only the boots can tell anything.
@@ -480,6 +498,11 @@ def run(o: argparse.Namespace) -> int:
     for b in boots:
         b.args += ["--coverage"] * o.coverage
     tally = Tally()
+    start = time.monotonic()
+
+    def may_begin() -> bool:
+        return o.begin_within is None or \
+            time.monotonic() - start < o.begin_within * 60
 
     def work(out: Path) -> None:
         with temp_dir(paths.tmp(), "test-") as folder:
@@ -503,12 +526,15 @@ def run(o: argparse.Namespace) -> int:
                 print(f"== {name}", flush=True)
                 tally.add(_or_failed(
                     name, functools.partial(plain[name], name, folder)))
-            run_boots(boots, side,
-                      lambda: sum(t.is_alive() for t in beside.values()),
-                      out, tally)
+            late = run_boots(
+                boots, side, lambda: sum(t.is_alive() for t in beside.values()),
+                out, tally, may_begin)
+            tally.add([Result(f"boot {b.name}", SKIPPED, "had not begun after "
+                              f"{o.begin_within} minutes") for b in late])
             for name, thread in beside.items():
-                print(f"== {name}", flush=True)
-                tally.add(thread.results())
+                results = thread.results()
+                print(f"== {name}: {thread.seconds:.0f} s", flush=True)
+                tally.add(results)
         if o.coverage:
             tally.add(_or_failed("coverage", lambda: _coverage(
                 used, out, o.coverage_total)))
