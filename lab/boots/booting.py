@@ -4,6 +4,7 @@
 import contextlib
 import functools
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,9 @@ LAB = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(LAB))
 
 from vblab import paths, util  # noqa: E402
+
+# Also what takes long, or a boot that tests of something else do without.
+WHOLE = os.environ.get("LAB_WHOLE")
 
 
 class Run:

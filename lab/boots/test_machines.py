@@ -6,7 +6,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from booting import Run
+from booting import WHOLE, Run
 
 SLICE = 7_000_000
 SHELL = """
@@ -62,6 +62,7 @@ def groups(run):
         r"^== (\S+)\n((?:(?!== ).*\n)*)", run.read("seen"), re.M)}
 
 
+@unittest.skipUnless(WHOLE, "takes a boot: make test")
 class Spread(unittest.TestCase):
     def test_pin_spread(self):
         run = Run("--guests", "2", "--cpus", "3", "--vcpus", "3",
@@ -76,6 +77,7 @@ class Spread(unittest.TestCase):
             self.assertEqual(seen[f"qemu-{guest}"], ["1"])
 
 
+@unittest.skipUnless(WHOLE, "takes a boot: make test")
 class Options(unittest.TestCase):
     """One boot for all: the options must not get in each other's way."""
 

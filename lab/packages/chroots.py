@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a user does, step by step in a clean Debian, for the packaging tests."""
 
-import os
 import re
 import shlex
 import sys
@@ -10,12 +9,12 @@ from pathlib import Path
 LAB = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(LAB), str(LAB / "boots")]
 
+import booting  # noqa: E402
 from vblab import paths, root, util  # noqa: E402
 
 VERSION = (paths.REPO / "VERSION").read_text().strip()
 MODULES = ("vbalance_guest", "vbalance_host")
-# Also what takes long, or a boot.
-WHOLE = os.environ.get("LAB_WHOLE")
+WHOLE = booting.WHOLE
 # Of any Debian; and what dkms and depmod leave behind, whatever is removed.
 LEFT = re.compile(r"/(proc|mnt|tmp|run|var/log|var/cache)(/|$)"
                   r"|/etc/udev(/rules\.d)?$|/var/lib/dpkg/"
