@@ -470,7 +470,7 @@ enum vbg_stat {
 	VBG_S_STUCK,		/* overlooked for 100 ms: never */
 	VBG_S_SWEEPS,
 	VBG_S_SWEEPS_LATE,
-	VBG_S_LEAKED,		/* pages that the host did not let go of */
+	VBG_S_KEPT,		/* pages that the host has not let go of */
 	VBG_S_BOOSTS_ENDED,	/* by telling the host */
 	VBG_S_BORROWED,
 	VBG_S_TIMER_ARMED,

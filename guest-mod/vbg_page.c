@@ -32,6 +32,8 @@
 
 struct vbg_area __rcu *vbg_active;
 static struct vbg_area *vbg_area;	/* work item; active, or dead */
+/* Work item; given up, and not let go of by the host: no other one meanwhile. */
+static struct vbg_area *vbg_kept;
 
 static unsigned long vbg_next_try;	/* jiffies */
 static unsigned int vbg_retry_s = 1;
@@ -269,9 +271,10 @@ static long vbg_unregister(struct vbg_area *a)
 /*
  * End host writes; those that are under way end before the host confirms. It
  * is believed if it knew this area, or has written so into it: after a
- * migration another one may answer. Return: what the host says last.
+ * migration another one may answer. @ms: how long it may take. Return: what the
+ * host says last.
  */
-static long vbg_area_release(struct vbg_area *a)
+static long vbg_area_release(struct vbg_area *a, unsigned int ms)
 {
 	bool known, gone;
 	long ret;
@@ -279,7 +282,7 @@ static long vbg_area_release(struct vbg_area *a)
 	ret = vbg_unregister(a);
 	known = !ret;
 	if (!ret || ret == -VB_ENOENT)
-		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, VBG_WAIT_MS);
+		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, ms);
 	if (vb_fault("let_go"))
 		ret = -VB_EAGAIN;
 	/* Pairs with the host's release: its writes are over. */
@@ -290,26 +293,48 @@ static long vbg_area_release(struct vbg_area *a)
 }
 
 /*
- * End host writes and free. A host that does not answer any more gets ample
- * time.
+ * End host writes, and wait for all who read or write. A host that does not
+ * answer any more gets ample time. Return: it has let go.
  */
-static void vbg_area_drop(struct vbg_area *a)
+static bool vbg_area_end(struct vbg_area *a, unsigned int ms)
 {
-	long ret = vbg_area_release(a);
+	long ret = vbg_area_release(a, ms);
 
-	if (ret && ret != -VB_ENOENT)
+	if (ret && ret != -VB_ENOENT && ret != -VB_EAGAIN)
 		msleep(200);
 	synchronize_rcu();
-	if (ret == -VB_EAGAIN) {
-		pr_warn("host does not let go of the shared area: leaking %u pages\n",
+	return ret != -VB_EAGAIN;
+}
+
+/* Free, now or when the host has let go. Context: no area is kept. */
+static void vbg_area_drop(struct vbg_area *a)
+{
+	if (!vbg_area_end(a, VBG_WAIT_MS)) {
+		pr_warn("host does not let go of the shared area: %u pages are kept until it does\n",
 			a->nr_pages);
-		kmemleak_not_leak(a);
-		this_cpu_add(vbg_stats.v[VBG_S_LEAKED], a->nr_pages);
+		this_cpu_add(vbg_stats.v[VBG_S_KEPT], a->nr_pages);
 		vbg_account_close(a, false);
+		vbg_kept = a;
 		return;
 	}
 	vbg_account_close(a, a->host_done);
 	vbg_area_free(a);
+}
+
+/* Return: no area is kept (any more). Context: as for the work item. */
+static bool vbg_kept_none(void)
+{
+	struct vbg_area *a = vbg_kept;
+
+	if (!a)
+		return true;
+	if (!vbg_area_end(a, 0))
+		return false;
+	pr_info("host has let go of the shared area\n");
+	this_cpu_sub(vbg_stats.v[VBG_S_KEPT], a->nr_pages);
+	vbg_kept = NULL;
+	vbg_area_free(a);
+	return true;
 }
 
 static int vbg_try_register(void)
@@ -399,7 +424,7 @@ void vbg_page_work(void)
 		vbg_retry_s = 1;
 		vbg_next_try = jiffies + HZ;
 	}
-	if (time_before(jiffies, vbg_next_try))
+	if (!vbg_kept_none() || time_before(jiffies, vbg_next_try))
 		return;
 	vbg_last_status = vbg_try_register();
 	if (vbg_last_status) {
@@ -435,7 +460,7 @@ static void vbg_page_leave(void)
 	WRITE_ONCE(vbg_leaving, true);
 	if (!vbg_area)
 		return;
-	vbg_area_release(vbg_area);
+	vbg_area_release(vbg_area, VBG_WAIT_MS);
 	vbg_redirect_sweep();
 }
 
@@ -640,6 +665,11 @@ void vbg_page_exit(void)
 	if (a) {
 		vbg_area_drop(a);
 		vbg_redirect_sweep();
+	}
+	if (!vbg_kept_none()) {
+		pr_warn("host does not let go of the shared area: leaking %u pages\n",
+			vbg_kept->nr_pages);
+		kmemleak_not_leak(vbg_kept);
 	}
 	/*
 	 * Last: it may wait for a CPU that goes, and that for I/O which waits
