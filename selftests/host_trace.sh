@@ -31,7 +31,7 @@ events vb_host_state "$KTAP_TMP/trace" > "$KTAP_TMP/states"
 # all FILE PATTERN: lines of this form and no other
 all() { [ -s "$1" ] && ! grep -v -x -E "$2" "$1" | sed 's/^/# /' | grep .; }
 check "vb_host_hypercall has plausible fields" all "$KTAP_TMP/calls" \
-	"vm=$vm $vcpu op=[0-3] gpa=(0|0x[0-9a-f]+) cookie=(0|0x[0-9a-f]+) ret=-?[0-9]+"
+	"vm=$vm $vcpu op=[0-4] gpa=(0|0x[0-9a-f]+) cookie=(0|0x[0-9a-f]+) ret=-?[0-9]+"
 cookie=$(sed -n 's/.* op=1 .* cookie=\(0x[0-9a-f]*\) ret=0$/\1/p' "$KTAP_TMP/calls")
 equal "the guest registered a page of its own once" \
 	"$(grep -c -E " op=1 gpa=0x[0-9a-f]+000 cookie=$cookie ret=0$" "$KTAP_TMP/calls")" 1
