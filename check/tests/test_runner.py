@@ -2,6 +2,7 @@
 import contextlib
 import io
 import re
+import threading
 import unittest
 from unittest import mock
 
@@ -9,6 +10,7 @@ import checkpath  # noqa: F401
 from vbcheck import runner
 from vbcheck.findings import Finding
 from vbcheck.runner import Check
+from vblab.util import LabError
 
 
 def nothing(tree, tools):
@@ -27,13 +29,34 @@ def run(*checks):
         for where, name, value in (
                 (runner, "checks", lambda tree, tools: checks),
                 (runner, "Tools", mock.Mock(return_value=mock.Mock(cpus=1))),
-                (runner.toolroot, "ensure", lambda: None),
+                (runner, "_tools_root", lambda whole: None),
                 # These have no seeds.
                 (runner, "_left", lambda check, future, *_: future.result())):
             stack.enter_context(mock.patch.object(where, name, value))
         # Of some, so that the project's exceptions need not be used.
         status = runner.run(re.compile("."))
     return status, said.getvalue().splitlines()
+
+
+class Roots(unittest.TestCase):
+    def test_made_side_by_side(self):
+        """The checkers' one is not ready before the others have begun."""
+        begun = [threading.Event() for _ in runner.kbuild.KERNELS]
+
+        def get(name):
+            begun[runner.kbuild.KERNELS.index(name)].set()
+            raise LabError("not to be had")
+
+        for whole in (True, False):
+            for event in begun:
+                event.clear()
+            with mock.patch.object(runner, "install_host_packages"), \
+                    mock.patch.object(runner.kernels, "get", get), \
+                    mock.patch.object(
+                        runner.toolroot, "ensure", lambda: [
+                            e.wait(60 if whole else 0) for e in begun]):
+                self.assertEqual(runner._tools_root(whole),
+                                 [whole] * len(begun))
 
 
 class Run(unittest.TestCase):

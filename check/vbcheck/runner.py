@@ -11,9 +11,9 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
-from vblab import paths
+from vblab import kernels, paths
 from vblab.ktap import FAILED, PASSED, Result
-from vblab.root import require_root_user
+from vblab.root import PackageRoot, install_host_packages, require_root_user
 from vblab.suite import Tally
 from vblab.util import Interrupted, LabError, temp_dir
 
@@ -75,6 +75,17 @@ def _tell(tally: Tally, name: str, left: list[Finding]) -> None:
         print(f"    {f}", flush=True)
 
 
+def _tools_root(whole: bool) -> PackageRoot:
+    """The checkers. With an empty cache most of the time goes into such folders,
+    so those of the kernels are made meanwhile if all checks are to run. One
+    that cannot be had is left to the checks that need it."""
+    install_host_packages()
+    with ThreadPoolExecutor() as pool:
+        for name in kbuild.KERNELS if whole else ():
+            pool.submit(kernels.get, name)
+        return toolroot.ensure()
+
+
 def run(pattern: re.Pattern) -> int:
     require_root_user("make check")
     tree = Tree(paths.REPO)
@@ -82,7 +93,7 @@ def run(pattern: re.Pattern) -> int:
     tally = Tally()
     began = time.monotonic()
     with temp_dir(paths.tmp(), "check-") as work:
-        tools = Tools(toolroot.ensure(), work)
+        tools = Tools(_tools_root(not pattern.pattern), work)
         chosen = [c for c in checks(tree, tools) if pattern.search(c.name)]
         with ThreadPoolExecutor(tools.cpus) as pool:
             running = {pool.submit(c.find, tree, tools): c for c in chosen}
