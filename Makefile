@@ -175,7 +175,7 @@ model: python
 unit:
 	$(MAKE) -C selftests/unit check
 
-# QUICK=1: without the boots that are marked long. BEGIN_WITHIN=MINUTES: boots
+# QUICK=1: without what is marked long. BEGIN_WITHIN=MINUTES: boots
 # that have not begun by then are skipped.
 test: python
 	lab/lab test $(if $(QUICK),,--long) $(BEGIN_WITHIN:%=--begin-within %)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from typing import NoReturn
 
 from vblab import kernels, paths
 from vblab.ktap import FAILED, PASSED, Result
@@ -75,15 +76,24 @@ def _tell(tally: Tally, name: str, left: list[Finding]) -> None:
         print(f"    {f}", flush=True)
 
 
+def _interrupted() -> NoReturn:
+    # Threads cannot be stopped, nor what they wait for: it goes with us.
+    print("interrupted", flush=True)
+    os._exit(130)
+
+
 def _tools_root(whole: bool) -> PackageRoot:
     """The checkers. With an empty cache most of the time goes into such folders,
     so those of the kernels are made meanwhile if all checks are to run. One
     that cannot be had is left to the checks that need it."""
     install_host_packages()
     with ThreadPoolExecutor() as pool:
-        for name in kbuild.KERNELS if whole else ():
-            pool.submit(kernels.get, name)
-        return toolroot.ensure()
+        try:
+            for name in kbuild.KERNELS if whole else ():
+                pool.submit(kernels.get, name)
+            return toolroot.ensure()
+        except Interrupted:
+            _interrupted()
 
 
 def run(pattern: re.Pattern) -> int:
@@ -103,10 +113,7 @@ def run(pattern: re.Pattern) -> int:
                     _tell(tally, check.name,
                           _left(check, future, tree, exceptions))
             except Interrupted:
-                # Threads cannot be stopped, nor what they wait for: it goes
-                # with us.
-                print("interrupted", flush=True)
-                os._exit(130)
+                _interrupted()
     if not pattern.pattern:
         _tell(tally, "exceptions", findings.stale(exceptions))
     print(f"{time.monotonic() - began:.0f} s")

@@ -115,6 +115,9 @@ def load_boots(path: Path) -> list[Boot]:
                  for t in entry.get("l2", [])]
         tests += [Test("l1", t) for t in entry.get("l1", [])]
         tests += [Test("l1", t, True) for t in entry.get("l1_long", [])]
+        if tests and all(t.long for t in tests):
+            raise LabError(f"{path.name}: {entry['name']}: all is long: "
+                           "say so of the boot")
         for t in tests:
             if not (path.parent / t.path).is_file():
                 raise LabError(f"{path.name}: {entry['name']}: "
@@ -143,11 +146,11 @@ def select(boots: list[Boot], pattern: re.Pattern) -> list[Boot]:
 
 def without_long(boots: list[Boot]) -> tuple[list[Boot], list[str]]:
     """What is not marked long, and the names of what is."""
+    short = [b for b in boots if not b.long]
     return ([replace(b, tests=[t for t in b.tests if not t.long])
-             for b in boots if not b.long],
+             for b in short],
             [b.name for b in boots if b.long] +
-            [f"{b.name}: {t.name}" for b in boots if not b.long
-             for t in b.tests if t.long])
+            [f"{b.name}: {t.name}" for b in short for t in b.tests if t.long])
 
 
 def _has_part(boot: Boot, host: str, guest: str) -> bool:
@@ -529,7 +532,9 @@ def run(o: argparse.Namespace) -> int:
             late = run_boots(
                 boots, side, lambda: sum(t.is_alive() for t in beside.values()),
                 out, tally, may_begin)
-            tally.add([Result(f"boot {b.name}", SKIPPED, "had not begun after "
+            # No kernel code at all was run?
+            state = SKIPPED if len(late) < len(boots) else FAILED
+            tally.add([Result(f"boot {b.name}", state, "had not begun after "
                               f"{o.begin_within} minutes") for b in late])
             for name, thread in beside.items():
                 results = thread.results()
