@@ -36,6 +36,7 @@ struct vbg_area {
 	u64 stuck_next;			/* next look, vbg_clock() */
 	u64 taken_before;		/* bits, when this one began */
 	bool host_done;			/* has confirmed that it has let go */
+	u32 silent;			/* kept: how often nobody answered */
 	int slot[];			/* of each CPU; -1: not known */
 };
 

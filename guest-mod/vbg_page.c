@@ -271,10 +271,9 @@ static long vbg_unregister(struct vbg_area *a)
 /*
  * End host writes; those that are under way end before the host confirms. It
  * is believed if it knew this area, or has written so into it: after a
- * migration another one may answer. @ms: how long it may take. Return: what the
- * host says last.
+ * migration another one may answer. Return: what the host says last.
  */
-static long vbg_area_release(struct vbg_area *a, unsigned int ms)
+static long vbg_area_release(struct vbg_area *a)
 {
 	bool known, gone;
 	long ret;
@@ -282,7 +281,7 @@ static long vbg_area_release(struct vbg_area *a, unsigned int ms)
 	ret = vbg_unregister(a);
 	known = !ret;
 	if (!ret || ret == -VB_ENOENT)
-		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, ms);
+		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, VBG_WAIT_MS);
 	if (vb_fault("let_go"))
 		ret = -VB_EAGAIN;
 	/* Pairs with the host's release: its writes are over. */
@@ -293,23 +292,17 @@ static long vbg_area_release(struct vbg_area *a, unsigned int ms)
 }
 
 /*
- * End host writes, and wait for all who read or write. A host that does not
- * answer any more gets ample time. Return: it has let go.
+ * End host writes and free, now or when the host has let go. A host that does
+ * not answer any more gets ample time. Context: no area is kept.
  */
-static bool vbg_area_end(struct vbg_area *a, unsigned int ms)
-{
-	long ret = vbg_area_release(a, ms);
-
-	if (ret && ret != -VB_ENOENT && ret != -VB_EAGAIN)
-		msleep(200);
-	synchronize_rcu();
-	return ret != -VB_EAGAIN;
-}
-
-/* Free, now or when the host has let go. Context: no area is kept. */
 static void vbg_area_drop(struct vbg_area *a)
 {
-	if (!vbg_area_end(a, VBG_WAIT_MS)) {
+	long ret = vbg_area_release(a);
+
+	if (ret && ret != -VB_ENOENT)
+		msleep(200);
+	synchronize_rcu();
+	if (ret == -VB_EAGAIN) {
 		pr_warn("host does not let go of the shared area: %u pages are kept until it does\n",
 			a->nr_pages);
 		this_cpu_add(vbg_stats.v[VBG_S_KEPT], a->nr_pages);
@@ -321,6 +314,33 @@ static void vbg_area_drop(struct vbg_area *a)
 	vbg_area_free(a);
 }
 
+/*
+ * Nobody answers: its module is going, and the slow one that we wait for may
+ * not be the first that it stops. Asked once a second.
+ */
+#define VBG_SILENT_MAX	10
+
+static bool vbg_kept_is_over(struct vbg_area *a)
+{
+	long ret = vb_fault("let_go") ? -VB_EAGAIN :
+		   vbg_call(VB_OP_STATUS, 0, 0, a->cookie);
+
+	switch (ret) {
+	case -VB_EAGAIN:
+		return false;
+	case 0:
+		/* It had been set up before we were heard. */
+		vbg_unregister(a);
+		return false;
+	case -VB_ENOSYS:
+		/* As in vbg_area_release(). */
+		return smp_load_acquire(&a->hdr->host_status) ==
+		       VB_HOST_GONE || ++a->silent >= VBG_SILENT_MAX;
+	default:
+		return true;
+	}
+}
+
 /* Return: no area is kept (any more). Context: as for the work item. */
 static bool vbg_kept_none(void)
 {
@@ -328,12 +348,14 @@ static bool vbg_kept_none(void)
 
 	if (!a)
 		return true;
-	if (!vbg_area_end(a, 0))
+	if (!vbg_kept_is_over(a))
 		return false;
-	pr_info("host has let go of the shared area\n");
+	pr_info("host has let go of the shared area, or is gone\n");
 	this_cpu_sub(vbg_stats.v[VBG_S_KEPT], a->nr_pages);
 	vbg_kept = NULL;
 	vbg_area_free(a);
+	/* The bits that it set until then nobody has looked at. */
+	vbg_redirect_sweep();
 	return true;
 }
 
@@ -424,7 +446,11 @@ void vbg_page_work(void)
 		vbg_retry_s = 1;
 		vbg_next_try = jiffies + HZ;
 	}
-	if (!vbg_kept_none() || time_before(jiffies, vbg_next_try))
+	if (!vbg_kept_none()) {
+		vbg_last_status = -VB_EAGAIN;
+		return;
+	}
+	if (time_before(jiffies, vbg_next_try))
 		return;
 	vbg_last_status = vbg_try_register();
 	if (vbg_last_status) {
@@ -458,9 +484,11 @@ static void vbg_page_leave(void)
 	vbg_maintain_stop();
 	RCU_INIT_POINTER(vbg_active, NULL);
 	WRITE_ONCE(vbg_leaving, true);
+	if (vbg_kept)
+		vbg_area_release(vbg_kept);
 	if (!vbg_area)
 		return;
-	vbg_area_release(vbg_area, VBG_WAIT_MS);
+	vbg_area_release(vbg_area);
 	vbg_redirect_sweep();
 }
 

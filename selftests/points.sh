@@ -61,6 +61,23 @@ guest_module 0 unload
 check "absent: all pages are given back" await 30 all_unpinned
 embed "setup" kvm_overtaken
 
+# A host that takes long to register: the guest gives up, not its pages.
+kept_some() { [ "$(g 0 gstat kept)" -gt 0 ]; }
+kept_none() { [ "$(g 0 gstat kept)" = 0 ]; }
+host_fails setup -1
+guest_module 0 load
+check "slow: the guest does not wait for ever" await 60 kept_some
+slow_pages=$(g 0 gstat kept)
+sleep 10	# longer than it waits between two tries
+equal "slow: it tries nothing else meanwhile" \
+	"$(g 0 gstat kept) $(g 0 gstat register_failed)" "$slow_pages 1"
+check "slow: debugfs says why" g 0 'grep -q "^page off .*error -11)$" $GUEST/features'
+host_fails setup 0
+check "slow: the guest registers in the end" await 60 is_active 0
+check "slow: it has its pages back" await 60 kept_none
+guest_module 0 unload
+check "slow: all pages are given back" await 30 all_unpinned
+
 # ---- boosts ----
 thread_policies() {
 	for tid in $(vcpu_tids 0); do
@@ -134,7 +151,7 @@ check "let_go: nothing new is registered" eval '! is_active 0'
 check "let_go: they are kept still" pages_kept "$pages"
 guest_fails let_go 0
 check "let_go: the guest registers with new pages" await 60 is_active 0
-check "let_go: the others are free" pages_kept 0
+check "let_go: the others are free" kept_none
 check "let_go: the log says that as well" guest_said "host has let go of the shared area"
 balanced "let_go"
 guest_fails let_go -1
