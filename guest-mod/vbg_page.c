@@ -268,6 +268,12 @@ static long vbg_unregister(struct vbg_area *a)
 	return vbg_call(VB_OP_UNREGISTER, 0, 0, a->cookie);
 }
 
+/* Pairs with the host's release: its writes are over. */
+static bool vbg_host_has_gone(const struct vbg_area *a)
+{
+	return smp_load_acquire(&a->hdr->host_status) == VB_HOST_GONE;
+}
+
 /*
  * End host writes; those that are under way end before the host confirms. It
  * is believed if it knew this area, or has written so into it: after a
@@ -275,7 +281,7 @@ static long vbg_unregister(struct vbg_area *a)
  */
 static long vbg_area_release(struct vbg_area *a)
 {
-	bool known, gone;
+	bool known;
 	long ret;
 
 	ret = vbg_unregister(a);
@@ -284,9 +290,7 @@ static long vbg_area_release(struct vbg_area *a)
 		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, VBG_WAIT_MS);
 	if (vb_fault("let_go"))
 		ret = -VB_EAGAIN;
-	/* Pairs with the host's release: its writes are over. */
-	gone = smp_load_acquire(&a->hdr->host_status) == VB_HOST_GONE;
-	if (gone || (known && ret == -VB_ENOENT))
+	if (vbg_host_has_gone(a) || (known && ret == -VB_ENOENT))
 		a->host_done = true;
 	return ret;
 }
@@ -333,9 +337,7 @@ static bool vbg_kept_is_over(struct vbg_area *a)
 		vbg_unregister(a);
 		return false;
 	case -VB_ENOSYS:
-		/* As in vbg_area_release(). */
-		return smp_load_acquire(&a->hdr->host_status) ==
-		       VB_HOST_GONE || ++a->silent >= VBG_SILENT_MAX;
+		return vbg_host_has_gone(a) || ++a->silent >= VBG_SILENT_MAX;
 	default:
 		return true;
 	}

@@ -123,7 +123,7 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--list", action="store_true", help="only list them")
     options.add_kernel_options(c)
     c.add_argument("--long", action="store_true",
-                   help="also the boots that are marked long")
+                   help="also what is marked long")
     c.add_argument("--begin-within", type=options.natural, metavar="MINUTES",
                    help="boots that have not begun by then are skipped")
     options.add_env_option(c, "environment of the boots' tests")
