@@ -268,9 +268,9 @@ static long vbg_unregister(struct vbg_area *a)
 	return vbg_call(VB_OP_UNREGISTER, 0, 0, a->cookie);
 }
 
-/* Pairs with the host's release: its writes are over. */
 static bool vbg_host_has_gone(const struct vbg_area *a)
 {
+	/* Pairs with the host's release: its writes are over. */
 	return smp_load_acquire(&a->hdr->host_status) == VB_HOST_GONE;
 }
 
