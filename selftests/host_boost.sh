@@ -13,8 +13,7 @@ need_module vbalance_host
 [ -e /dev/kvm ] || skip_all "no /dev/kvm"
 for p in kvm_boost kvm_boost_attr kvm_boost_bound kvm_boost_cgroup \
 		kvm_boost_fair kvm_boost_keep kvm_boost_late kvm_boost_liars \
-		kvm_boost_offline kvm_boost_repay kvm_boost_soon kvm_boost_turn \
-		kvm_hold; do
+		kvm_boost_offline kvm_boost_repay kvm_boost_soon kvm_hold; do
 	command -v "$p" >/dev/null || skip_all "$p is not built"
 done
 unload vbalance_host
@@ -55,7 +54,6 @@ if trace_on vbalance_host/vb_host_boost_end; then
 	trace_on vbalance_host/vb_host_boost vbalance_host/vb_host_boost_end \
 		sched/sched_switch sched/sched_wakeup
 	embed "soon" kvm_boost_soon "$TRACE"
-	embed "turn" kvm_boost_turn "$TRACE"
 	if [ "${LONG-}" ]; then
 		embed "offline" kvm_boost_offline "$TRACE"
 	else
@@ -65,7 +63,6 @@ if trace_on vbalance_host/vb_host_boost_end; then
 else
 	skip "bound" "no trace events"
 	skip "soon" "no trace events"
-	skip "turn" "no trace events"
 	skip "offline" "no trace events"
 fi
 embed "paid back" kvm_boost_repay
