@@ -9,7 +9,8 @@
  * a moment ago, which costs one lookup of the holder and one of its state.
  *
  * A move leaves the guest several times with interrupts off, so a look tries
- * one at most; the next one goes on behind it.
+ * one at most; the next one goes on behind it, and not before as much time has
+ * passed as the move took.
  */
 #include <linux/cpumask.h>
 
@@ -267,6 +268,7 @@ void vbg_look(struct vbg_cpu *c, int me, u64 now)
 {
 	const struct vbg_table *t = rcu_dereference_sched(vbg_table);
 	bool moved;
+	u64 end;
 
 	if (now < c->next_look)
 		return;
@@ -284,9 +286,15 @@ void vbg_look(struct vbg_cpu *c, int me, u64 now)
 		moved = vbg_look_single(t, me, now);
 	else
 		moved = vbg_look_each(c, t, me, now);
-	/* The rest of the table is due at the next interrupt. */
-	if (moved)
-		c->next_look = 0;
+	/*
+	 * The rest of the table is due at the next interrupt, but half of this
+	 * CPU's time is for others: where moves take longer than what is between
+	 * two ticks nothing else would run here.
+	 */
+	if (moved) {
+		end = vbg_clock();
+		c->next_look = end + vbg_busy_ns(now, end, 0, 0);
+	}
 }
 
 /* ---- once a second ---- */

@@ -61,6 +61,27 @@ fields vb_guest_decision "irq=$irqs $cpu -> $cpu reason=$reasons saved_ns=[0-9]+
 # Nothing is asked of the chip when the descriptor was locked (-11).
 fields vb_guest_move "irq=$irqs $cpu -> $cpu cost_ns=([1-9][0-9]* err=(0|-16)|[0-9]+ err=(-11|-116))"
 check "moves succeed" grep -q ' err=0$' "$KTAP_TMP/vb_guest_move"
+# Half of a CPU's time is for something else, however long moves take.
+hasty() {
+	awk '/: vb_guest_move: / {
+		match($0, /\[[0-9]+\]/)
+		cpu = substr($0, RSTART, RLENGTH)
+		match($0, /[0-9.]+: vb_guest_move/)
+		end = substr($0, RSTART) * 1e6
+		match($0, /cost_ns=/)
+		cost = substr($0, RSTART + 8) / 1e3
+		if (cpu in pause) {
+			pairs++
+			# Two clocks.
+			hasty += end - cost < pause[cpu] - 20
+		}
+		pause[cpu] = end + cost
+	} END { print hasty + 0, "of", pairs + 0 }' "$LOG"
+}
+found=$(hasty)
+echo "# moves that came too soon after the one before: $found"
+[ "${found%% *}" = 0 ] && [ "${found##* }" -gt 0 ]
+ok $? "no move by a CPU as soon after another one as that took"
 equal "no move to where the interrupt is" "$(awk '$2 == $4' "$KTAP_TMP/vb_guest_move" | wc -l)" 0
 
 # ---- somebody else ----

@@ -29,8 +29,10 @@ KEEP_RUNS = 20
 # to read it.
 KEEP_SECONDS = 86400
 POLL = 0.05
-# Of kernels' watchdogs, where a kernel is slow. The defaults are 10 and 120 s.
-PATIENCE = "watchdog_thresh=60 sysctl.kernel.hung_task_timeout_secs=600"
+# Of kernels' watchdogs, where a kernel is slow. The defaults are 10, 21 and
+# 120 s.
+PATIENCE = "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120 " \
+           "sysctl.kernel.hung_task_timeout_secs=600"
 STOPPED = "L1 stopped before its scripts had ended"
 
 
