@@ -3,6 +3,7 @@
  * The hooks on KVM by ftrace, the cheaper of the two mechanisms. Not built for
  * a kernel without CONFIG_DYNAMIC_FTRACE: there they are kprobes.
  */
+#include <linux/delay.h>
 #include <linux/ftrace.h>
 
 #include "../common/fault.h"
@@ -84,9 +85,24 @@ int vbh_ftrace_add(enum vbh_hooked h, const char *symbol)
 	return err;
 }
 
-/* Removes one that was set. Context: as above; sleeps until nobody runs it. */
+/*
+ * Removes one that was set. For want of memory it stays for a while, and for
+ * good where ftrace has found code that is not what it had made of it
+ * (ftrace_bug()). Rather wait than free what will be called.
+ * Context: as above; sleeps until nobody runs it.
+ */
 void vbh_ftrace_del(enum vbh_hooked h)
 {
-	unregister_ftrace_function(&vbh_ops[h]);
+	int err;
+
+	for (;;) {
+		err = vb_fault("unhook") ?:
+		      unregister_ftrace_function(&vbh_ops[h]);
+		if (!err)
+			break;
+		pr_err_ratelimited("a hook cannot be removed yet: error %d\n",
+				   err);
+		msleep(1000);
+	}
 	ftrace_free_filter(&vbh_ops[h]);
 }

@@ -93,6 +93,13 @@ done
 host_refuses kvm_arch_vcpu_load hook=ftrace
 host_refuses kvm_arch_vcpu_load hook=kprobe
 
+# Nothing is freed that a hook could call.
+what="a hook stays for a while"
+check "$what: loaded" load vbalance_host hook=ftrace fail_point=unhook fail_at=1
+log_from_here
+check "$what: unloaded" unload vbalance_host
+check "$what: it was waited for" log_says "a hook cannot be removed yet: error -5"
+
 # ---- the guest ----
 
 guest_says() {	# REGEX
