@@ -65,7 +65,7 @@ class Ci(unittest.TestCase):
 
     def test_what_time_is_left_for_boots(self):
         # Those that begin last take some minutes, too.
-        for seconds, minutes in ((0, 34), (59, 34), (600, 24), (3000, 15)):
+        for seconds, minutes in ((0, 32), (59, 32), (600, 22), (3000, 15)):
             with self.subTest(seconds):
                 _, lines = run(GOOD, f'echo "$3"; {GOOD}', (seconds, 0))
                 self.assertIn(f"BEGIN_WITHIN={minutes}", lines)
