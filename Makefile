@@ -25,16 +25,16 @@ help:
 	@echo "make dkms-install   the same by DKMS, which builds them again for every new kernel; and the systemd units"
 	@echo "make dkms-uninstall remove all of that"
 	@echo "make deb [OUT=DIR]  the Debian package vbalance-dkms, into DIR (default: out; needs root)"
-	@echo "make demo           stock, irqbalance and what vBalance can do side by side, in an emulated host"
+	@echo "make demo           stock, irqbalance and what vBalance can do side by side, in an emulated host (this and what follows: root)"
 	@echo "make bench          every scenario: latency, rates, neighbours, overhead (two hours; bench/bench --scenarios)"
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make overhead       what the modules cost a guest's own work, in the same"
-	@echo "make test           unit tests, then the lab tests (QUICK=1: as CI, without what takes long)"
-	@echo "make test-long      more of each of them, and the soak for ten minutes instead of one"
+	@echo "make test           unit tests, then the lab tests (root; QUICK=1: as CI, without what takes long)"
+	@echo "make test-long      more of each test, and the soak for ten minutes instead of one"
 	@echo "make test-matrix    the lab tests on pairs of kernels (some two hours)"
 	@echo "make check          style, compiler and sparse warnings, rules, spelling, the ABI (root)"
-	@echo "make test-debug     all of them on kernels that watch memory, locks and data races (hours)"
-	@echo "make coverage       which lines of the modules they run"
+	@echo "make test-debug     all of the lab tests on kernels that watch memory, locks and data races (hours)"
+	@echo "make coverage       which lines of the modules the lab tests run"
 	@echo "make unit           unit tests only (no root, no lab)"
 	@echo "make model          only the model of the redirection protocol"
 	@echo "make clean          remove what was built here"
@@ -205,7 +205,8 @@ coverage: python
 		--host-kernel coverage --guest-kernel coverage --env LONG=1
 
 clean:
-	rm -rf selftests/unit/build selftests/model/build bench/out out
+	rm -rf selftests/build selftests/unit/build selftests/model/build
+	rm -rf bench/out out
 	rm -f compat/.found
 	find . -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
 		-o -name '.*.cmd' -o -name modules.order \

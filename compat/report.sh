@@ -90,7 +90,7 @@ else
 fi
 need KPROBES "vbalance_guest: unload it before a kdump"
 need KVM_GUEST "vbalance_guest refuses to load: the kernel does not know that it is a guest"
-need DEBUG_FS "neither module shows anything there, and irqbalance's policy script leaves all interrupts to irqbalance"
+need DEBUG_FS "neither module shows anything there"
 if has DEBUG_INFO_BTF; then
 	echo "vbalance: BTF: found: at load the kernel is compared with this one"
 	! has KVM || need DEBUG_INFO_BTF_MODULES "if KVM is a module, only the release says what KVM it is"

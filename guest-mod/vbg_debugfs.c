@@ -264,7 +264,7 @@ static int features_show(struct seq_file *m, void *unused)
 		seq_printf(m, "kdump off (%s: error %d)\n", missing, err);
 	else
 		seq_printf(m, "kdump on (%s)\n",
-			   err ? "not with this kernel" : missing);
+			   err ? "this kernel has no kexec" : missing);
 	if (vbg_facts_count() < 0)
 		seq_printf(m, "btf_check off (no BTF: error %d)\n",
 			   vbg_facts_count());

@@ -54,7 +54,7 @@ static const char * const vbg_remap_words[] = {
 
 int vbg_remap = VBG_REMAP_AUTO;
 VB_CHOICE_PARAM(remap, vbg_remap, vbg_remap_words, 0644);
-MODULE_PARM_DESC(remap, "what is done: auto, redirect (with vbalance_host), borrow, affinity, none (default auto: redirect when the host offers it, else borrow)");
+MODULE_PARM_DESC(remap, "what is done: auto, redirect (with vbalance_host, else nothing), borrow, affinity, none (default auto: redirect when the host offers it, else borrow)");
 
 unsigned int vbg_threshold = VB_THRESHOLD_DEFAULT;
 VB_RANGE_PARAM(threshold, vbg_threshold, VB_THRESHOLD_MIN, VB_THRESHOLD_MAX,
@@ -79,7 +79,7 @@ MODULE_PARM_DESC(redirect_tx, "0 or 1 (default 1): redirect the interrupts of tr
 
 bool vbg_observe;
 VB_BOOL_PARAM(observe, vbg_observe, 0644);
-MODULE_PARM_DESC(observe, "0 or 1 (default 0): decide, count and trace, but move nothing");
+MODULE_PARM_DESC(observe, "0 or 1 (default 0): decide, count and trace moves, but move, redirect and borrow nothing");
 
 VB_FAULT_PARAM;
 

@@ -22,7 +22,7 @@ static const char * const vbh_hook_choices[] = {
 
 int vbh_hook = VBH_HOOK_AUTO;
 VB_CHOICE_PARAM(hook, vbh_hook, vbh_hook_choices, 0444);
-MODULE_PARM_DESC(hook, "how the run loop is hooked: auto, ftrace, kprobe (default auto: ftrace, else kprobe)");
+MODULE_PARM_DESC(hook, "how the run loop is hooked: auto, ftrace, kprobe (default auto: ftrace, else kprobe, but not where ftrace is switched off)");
 
 bool vbh_redirect_param = true;
 VB_BOOL_PARAM(redirect, vbh_redirect_param, 0444);
@@ -55,7 +55,7 @@ MODULE_PARM_DESC(boost_share, "what boosts of a VM may take, percent of one CPU,
 
 unsigned int vbh_boost_vcpu_share = 4;
 VB_RANGE_PARAM(boost_vcpu_share, vbh_boost_vcpu_share, 0, 50, 0644);
-MODULE_PARM_DESC(boost_vcpu_share, "the same of each of its vCPUs, 0..50 (default 4)");
+MODULE_PARM_DESC(boost_vcpu_share, "what boosts of each vCPU may take, percent of one CPU, 0..50 (default 4)");
 
 unsigned int vbh_boost_cpu_share = 10;
 VB_RANGE_PARAM(boost_cpu_share, vbh_boost_cpu_share, 0, 50, 0644);
@@ -67,15 +67,15 @@ MODULE_PARM_DESC(boost_repay, "0 or 1 (default 1): take boosts off the thread's 
 
 unsigned int vbh_boost_row = 4;
 VB_RANGE_PARAM(boost_row, vbh_boost_row, 1, 100, 0644);
-MODULE_PARM_DESC(boost_row, "how often in a row a vCPU may be boosted that does not get done, 1..100 (default 4)");
+MODULE_PARM_DESC(boost_row, "how many boosts in a row a vCPU that does not get done may have, the first one included, 1..100 (default 4)");
 
 unsigned int vbh_holder_us = 3000;
 VB_RANGE_PARAM(holder_us, vbh_holder_us, 0, 100000, 0644);
-MODULE_PARM_DESC(holder_us, "how long a device interrupt may keep a vCPU busy of a guest that does not say (no vbalance_guest), us, 0..100000 (default 3000); 0: such guests get no holder's boost");
+MODULE_PARM_DESC(holder_us, "how long a device interrupt may keep a vCPU busy of a guest that does not say (no vbalance_guest), us, 0..100000 (default 3000); 0: such guests are boosted neither as holders nor for what waits");
 
 bool vbh_boost_waiting = true;
 VB_BOOL_PARAM(boost_waiting, vbh_boost_waiting, 0644);
-MODULE_PARM_DESC(boost_waiting, "0 or 1 (default 1): of such a guest boost the vCPU that a device interrupt waits for, too");
+MODULE_PARM_DESC(boost_waiting, "0 or 1 (default 1): of a guest that does not say (no vbalance_guest) boost the vCPU that a device interrupt waits for, too");
 
 bool vbh_observe;
 VB_BOOL_PARAM(observe, vbh_observe, 0444);
@@ -144,7 +144,7 @@ module_exit(vbh_exit);
 
 MODULE_LICENSE("GPL");
 MODULE_AUTHOR("vBalance for KVM");
-MODULE_DESCRIPTION("Publishes run states of vCPUs to KVM guests");
+MODULE_DESCRIPTION("Redirects interrupts of preempted vCPUs of KVM guests, and boosts who holds them");
 MODULE_VERSION(VB_VERSION);
 MODULE_INFO(abi_version, __stringify(VB_ABI_VERSION));
 MODULE_SOFTDEP("pre: kvm");

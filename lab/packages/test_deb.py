@@ -95,19 +95,31 @@ class Source(unittest.TestCase):
             story.step("list", "dpkg-deb -c /mnt/work/*.deb")
             step = story.run()["list"]
         self.assertEqual(step.status, 0, step.output)
-        files = {line.split()[5][1:] for line in step.output.splitlines()}
+        files, links = set(), {}
+        for line in step.output.splitlines():
+            name, *target = line.split()[5:]
+            files.add(name[1:])
+            if target and target[0] == "->":
+                links[name[1:]] = os.path.normpath(
+                    os.path.join(os.path.dirname(name[1:]), target[1]))
         for unit in UNITS:
             text = (paths.REPO / "contrib/systemd" / unit).read_text()
             self.assertIn(re.search(r"^Documentation=file://(\S+)$", text,
                                     re.M)[1], files)
-        for name in ("README.md", *(f"Documentation/{p.name}" for p in (
-                paths.REPO / "Documentation").glob("*.md"))):
+        for name in ("README.md", "CHANGES.md", *(
+                f"Documentation/{p.name}" for p in (
+                    paths.REPO / "Documentation").glob("*.md"))):
             self.assertIn(DOCUMENTS + name, files)
             for link in re.findall(r"\]\(([^)#:]+)[^)]*\)",
                                    (paths.REPO / name).read_text()):
                 path = os.path.normpath(os.path.join(name, "..", link))
-                if path.startswith("Documentation/"):
-                    self.assertIn(DOCUMENTS + path, files)
+                # What only the source has, README.md says.
+                if path.split("/")[0] in ("lab", "check", "common"):
+                    continue
+                top, *rest = path.split("/", 1)
+                target = links.get(DOCUMENTS + top, DOCUMENTS + top)
+                self.assertIn("/".join([target, *rest]), files, name)
+        self.assertIn(links[DOCUMENTS + "LICENSE"], files)
 
 
 class Package(StoryTest):
