@@ -160,7 +160,9 @@ const char *vbh_facts_differ(enum vbh_feature f)
  */
 int vbh_facts_error(void)
 {
-	return vb_facts_refusal(vbh_facts_kvm);
+	/* The kernel may have been asked once more, with another answer. */
+	return vb_facts_refusal(vbh_differs[VBH_F_LOAD] ? vbh_facts_kernel :
+						       vbh_facts_kvm);
 }
 
 static void vbh_facts_say(void)
