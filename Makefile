@@ -39,12 +39,16 @@ help:
 	@echo "make model          only the model of the redirection protocol"
 	@echo "make clean          remove what was built here"
 
+# Where the kernel was built by clang its modules have to be.
+CLANG = $(if $(LLVM),,$(if $(shell grep -s '^CONFIG_CC_IS_CLANG=y' \
+	$(KDIR)/include/config/auto.conf),LLVM=1))
+
 modules:
 	@test -e $(KDIR)/Makefile || { \
 		echo "No kernel headers in $(KDIR)." >&2; \
 		echo "Install them (Debian: apt install linux-headers-$$(uname -r)) or give KDIR=DIR." >&2; \
 		exit 1; }
-	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+	$(MAKE) -C $(KDIR) M=$(CURDIR) $(CLANG) modules
 	@! test -e compat/.found || cat compat/.found
 
 # Where modules_install puts them. Not what `make kernelrelease` says: with
@@ -86,56 +90,19 @@ units:
 	install -m 644 $(UNITS:%=contrib/systemd/%) $(DESTDIR)$(UNIT_DIR)
 	install -m 644 $(UDEV_RULES:%=contrib/udev/%) $(DESTDIR)$(UDEV_DIR)
 
-# The kernel is the running one, or KERNEL=RELEASE.
+# For the running kernel and all others whose headers are there, or for
+# KERNEL=RELEASE. What the units name as documentation is in the package only.
 dkms-install:
-	@command -v dkms >/dev/null || { \
-		echo "There is no dkms here (Debian: apt install dkms)." >&2; exit 1; }
-	@for f in $(wildcard /lib/modules/*/updates/host-mod/vbalance_*.ko* \
-			/lib/modules/*/updates/guest-mod/vbalance_*.ko*); do \
-		release=$${f#/lib/modules/}; release=$${release%%/*}; \
-		echo "$$f is from make install, and DKMS would leave it there:" >&2; \
-		echo "make uninstall KDIR=/lib/modules/$$release/build (or rm) first." >&2; \
-		exit 1; done
-	@for tree in $(wildcard /usr/src/vbalance-*); do \
-		if dpkg -S $$tree >/dev/null 2>&1 || \
-		   dkms status vbalance | grep -qE ': (built|installed)'; then \
-			echo "$$tree is there already: make dkms-uninstall," >&2; \
-			echo "or remove the package vbalance-dkms, first." >&2; \
-			exit 1; \
-		fi; done
-# What is left of one that failed.
-	$(if $(DKMS_VERSIONS),$(MAKE) dkms-uninstall)
-	$(MAKE) dkms-source units
-# What it names is in the package only.
+	contrib/dkms.sh install $(VERSION) $(KERNEL)
+	$(MAKE) units
 	sed -i '/^Documentation=/d' $(UNITS:%=$(UNIT_DIR)/%)
 	$(RELOAD)
-	dkms add vbalance/$(VERSION)
-	dkms install vbalance/$(VERSION) $(if $(KERNEL),-k $(KERNEL)) || { \
-		status=$$?; \
-		echo "No module is installed; the reason is above, or in" \
-			"/var/lib/dkms/vbalance/$(VERSION)/build/make.log." >&2; \
-		exit $$status; }
 
-# All versions that are there, with their source or without.
-DKMS_VERSIONS = $(sort $(patsubst /usr/src/vbalance-%,%,$(wildcard /usr/src/vbalance-*)) \
-	$(notdir $(wildcard /var/lib/dkms/vbalance/[0-9]*)))
-
-# A package's files are not ours to remove. DKMS removes nothing of one whose
-# source is gone: of that it reads dkms.conf only.
 dkms-uninstall:
-	@! dpkg -S '/usr/src/vbalance-*' >/dev/null 2>&1 || { \
-		echo "This is the package's: apt purge vbalance-dkms" >&2; exit 1; }
+	@contrib/dkms.sh mayremove
 	! command -v systemctl >/dev/null || ! test -e $(UNIT_DIR)/$(word 1,$(UNITS)) || \
 		systemctl disable $$(test ! -d /run/systemd/system || echo --now) $(UNITS)
-	for version in $(DKMS_VERSIONS); do \
-		tree=/usr/src/vbalance-$$version; \
-		! test -e /var/lib/dkms/vbalance/$$version || { \
-			test -e $$tree/dkms.conf || { mkdir -p $$tree && \
-			sed "s/^\(PACKAGE_VERSION=\).*/\1$$version/" \
-				dkms.conf > $$tree/dkms.conf; } && \
-			dkms remove vbalance/$$version --all; } || exit; \
-		rm -rf $$tree; \
-	done
+	contrib/dkms.sh remove
 	! test -d /run/systemd/system || for module in vbalance_guest vbalance_host; do \
 		! test -d /sys/module/$$module || rmmod $$module || true; done
 	rm -f $(UNITS:%=$(UNIT_DIR)/%) $(UDEV_RULES:%=$(UDEV_DIR)/%)

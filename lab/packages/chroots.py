@@ -28,6 +28,17 @@ sed -i "s/\\"$LIKE\\"/\\"$K\\"/" include/generated/utsrelease.h
 mkdir "/lib/modules/$K"
 ln -s "/usr/src/$K" "/lib/modules/$K/build"
 """
+# A kernel by name only: its headers are another one's.
+MAKE_NAME = """mkdir "/lib/modules/$K" &&
+ln -s "$(readlink -f "/lib/modules/$LIKE/build")" "/lib/modules/$K/build"
+"""
+MAKE_NO_KVM = MAKE_COPY + """
+sed -i -E '/CONFIG_KVM_GUEST/b; /CONFIG_(HAVE_)?KVM[=_ ]/d' .config \
+	include/config/auto.conf include/generated/autoconf.h
+"""
+MAKE_REAL_TIME = MAKE_COPY + """
+echo CONFIG_PREEMPT_RT=y | tee -a .config >> include/config/auto.conf
+"""
 # Begin and end of a step in the output of all.
 MARK = "@step"
 

@@ -8,7 +8,8 @@ import shutil
 import unittest
 from pathlib import Path
 
-from chroots import MODULES, VERSION, WHOLE, Story, StoryTest
+from chroots import (MAKE_NAME, MAKE_NO_KVM, MAKE_REAL_TIME, MODULES, VERSION,
+                     WHOLE, Story, StoryTest)
 import booting      # chroots says where it is
 from signature import split_module
 from vblab import deb, kernels, paths, root, util
@@ -23,6 +24,15 @@ INSTALLED = 'ls -1 "/lib/modules/$K/updates/dkms"'
 # So that only one kernel's modules are built.
 HIDE = 'mv "/lib/modules/$K/build" /tmp'
 SHOW = 'mv /tmp/build "/lib/modules/$K"'
+HIDE_FIRST = 'mv "/lib/modules/$K/build" /tmp/first'
+SHOW_FIRST = 'mv /tmp/first "/lib/modules/$K/build"'
+# Kernels that are the only ones: how they are made, and which modules they get.
+ODD = {
+    "outside": ("8.0.0-1-amd64", MAKE_NAME, ()),
+    "real-time": ("6.98.0-rt", MAKE_REAL_TIME, ()),
+    "no-kvm": ("6.99.0-no-kvm", MAKE_NO_KVM, MODULES[:1]),
+    "no-headers": ("6.97.0-nothing", 'mkdir "/lib/modules/$K"', ()),
+}
 # The modules, uncompressed; DKMS's certificate, and another one of that name.
 MODULES_OF = """set -e
 mkdir /mnt/work/$K && cd /mnt/work/$K
@@ -49,7 +59,12 @@ cd /lab/selftests && VARIANT=dkms GUEST_VARIANT=dkms exec ./smoke.sh
 
 NEWER = VERSION + ".1"
 # Of a checkout. The modules by name only.
-MADE_SOURCE = "make -s -C /mnt/repo dkms-source"
+TREE = f"/usr/src/vbalance-{VERSION}"
+MADE_SOURCE = ("make -s -C /mnt/repo dkms-source && "
+               f"touch {TREE}/.from-make-dkms-install")
+# DKMS knows it, and its source is gone.
+MADE_KNOWN = f"mkdir -p /var/lib/dkms/vbalance/{VERSION}"
+NOT_ITS_OWN = f"mkdir {TREE} && echo precious > {TREE}/file"
 MADE_MODULE = 'install -D /dev/null "/lib/modules/$K/updates/$M.ko.xz"'
 REMOVE_MADE = ('rm "/lib/modules/$K/updates/$M.ko.xz" && rmdir -p '
                '--ignore-fail-on-non-empty "/lib/modules/$K/updates/${M%/*}"')
@@ -132,9 +147,17 @@ class Package(StoryTest):
             shutil.copy(path, cls.work / "newer")
         story.files("before")
         story.step("hide", HIDE, K=cls.other)
+        if WHOLE:
+            cls.tell_of_odd_kernels(story)
         story.step("made-source", MADE_SOURCE)
         story.step("beside-source", INSTALL)
         story.step("remove-source", "rm -r /usr/src/vbalance-*")
+        story.step("made-known", MADE_KNOWN)
+        story.step("beside-known", INSTALL)
+        story.step("remove-known", "rm -r /var/lib/dkms/vbalance")
+        story.step("made-folder", NOT_ITS_OWN)
+        story.step("beside-folder", INSTALL)
+        story.step("remove-folder", f"cat {TREE}/* && rm -r {TREE}")
         for name in MADE_MODULES:
             module = {"K": cls.kernel, "M": name}
             name = name.split("/")[0]
@@ -174,12 +197,43 @@ class Package(StoryTest):
         story.step("show", SHOW, K=cls.other)
         story.files("after")
 
+    @classmethod
+    def tell_of_odd_kernels(cls, story):
+        """With the headers of one such kernel and of no other."""
+        hidden = {"K": cls.kernel}
+        for which, (name, make, _) in ODD.items():
+            story.step(f"{which}-kernel", make, K=name, LIKE=cls.kernel)
+            story.step(f"{which}-hide", HIDE_FIRST, **hidden)
+            story.step(f"{which}-install", f"{INSTALL} && dpkg-query -W "
+                       "-f '${Status}\n' vbalance-dkms")
+            story.step(f"{which}-modules", f"! {INSTALLED}", K=name)
+            story.step(f"{which}-purge", "dpkg --purge vbalance-dkms")
+            story.step(f"{which}-show", SHOW_FIRST, **hidden)
+            story.step(f"{which}-goes", 'rm -rf "/lib/modules/$K" "/usr/src/$K"',
+                       K=name)
+
+    @unittest.skipUnless(WHOLE, "installs it four times: make test")
+    def test_kernels_that_it_is_not_for(self):
+        for which, (_, _, modules) in ODD.items():
+            with self.subTest(which):
+                self.output(f"{which}-kernel")
+                self.assertIn("install ok installed\n",
+                              self.output(f"{which}-install"))
+                step = self.steps[f"{which}-modules"]
+                self.assertEqual(step.status, bool(modules), step.output)
+                self.assertEqual(
+                    re.findall(r"^vbalance_\w+", step.output, re.M),
+                    list(modules))
+                self.output(f"{which}-purge")
+
     def test_install(self):
         self.output("install")
         self.assert_installed("installed", MODULES)
 
     def test_refuses_what_make_has_installed(self):
         for name, words in (("source", "make dkms-uninstall"),
+                            ("known", "make dkms-uninstall"),
+                            ("folder", "move it away"),
                             ("guest-mod", "make uninstall KDIR="),
                             ("host-mod", "make uninstall KDIR=")):
             with self.subTest(name):
@@ -187,6 +241,7 @@ class Package(StoryTest):
                 self.assertEqual(self.steps[f"beside-{name}"].status, 1)
                 self.assertIn(words, self.steps[f"beside-{name}"].output)
                 self.output(f"remove-{name}")
+        self.assertEqual(self.output("remove-folder").strip(), "precious")
         self.assertEqual(self.output("refused"), "")
 
     def test_upgrade(self):

@@ -3,7 +3,8 @@
 
 import unittest
 
-from chroots import MAKE_COPY, MODULES, VERSION, WHOLE, StoryTest
+from chroots import (MAKE_COPY, MAKE_NAME, MAKE_NO_KVM, MAKE_REAL_TIME,
+                     MODULES, VERSION, WHOLE, StoryTest)
 
 # Names of kernels decide about the range.
 OUTSIDE = {"old": "6.0.0-1-amd64", "new": "8.0.0-1-amd64"}
@@ -29,20 +30,32 @@ ls /etc/udev/rules.d/*vbalance.rules &&
 	find . -path '*.wants/vbalance-*' | grep .
 }}
 """
+STILL_ENABLED = f"""! command -v systemctl > /dev/null ||
+systemctl is-enabled {" ".join(UNITS)}
+"""
+# Somebody's, though named as DKMS's copies are.
+TREE = f"/usr/src/vbalance-{VERSION}"
+THEIRS = "/usr/src/vbalance-for-kvm /usr/src/vbalance-9.tar.gz"
+MAKE_THEIRS = f"""mkdir {TREE} /usr/src/vbalance-for-kvm &&
+touch {TREE}/file /usr/src/vbalance-9.tar.gz
+"""
+NEWER = f"{VERSION}.1"
+MAKE_NEWER = f"""cp -r /mnt/repo /tmp/newer && cd /tmp/newer &&
+echo {NEWER} > VERSION &&
+sed -i 's/^PACKAGE_VERSION=.*/PACKAGE_VERSION="{NEWER}"/' dkms.conf
+"""
+BREAK_NEWER = 'echo "#error half of a change" >> /tmp/newer/core/vbtypes.h'
+MEND_NEWER = "sed -i '$d' /tmp/newer/core/vbtypes.h"
+# The machine runs kernel K.
+RUNNING = r"""mkdir -p /tmp/bin && cat > /tmp/bin/uname <<-END &&
+	#!/bin/sh
+	case \$1 in -r) echo $K ;; *) exec $(command -v uname) "\$@" ;; esac
+END
+chmod +x /tmp/bin/uname && export PATH=/tmp/bin:$PATH || exit
+"""
 # What the build says, after one that went well.
 LOG = f"""grep '^vbalance: ' \
 	"/var/lib/dkms/vbalance/{VERSION}/$K/$(uname -m)/log/make.log"
-"""
-# A kernel by name only: its headers are another one's.
-MAKE_NAME = """mkdir "/lib/modules/$K" &&
-ln -s "$(readlink -f "/lib/modules/$LIKE/build")" "/lib/modules/$K/build"
-"""
-MAKE_NO_KVM = MAKE_COPY + """
-sed -i -E '/CONFIG_KVM_GUEST/b; /CONFIG_(HAVE_)?KVM[=_ ]/d' .config \
-	include/config/auto.conf include/generated/autoconf.h
-"""
-MAKE_REAL_TIME = MAKE_COPY + """
-echo CONFIG_PREEMPT_RT=y | tee -a .config >> include/config/auto.conf
 """
 # Its own words, not DKMS's.
 BUILD = """cp -r /mnt/repo /tmp/checkout &&
@@ -63,6 +76,9 @@ class Dkms(StoryTest):
         first, second = cls.kernel, cls.other
         story.files("before")
         story.step("version", "dkms --version")
+        story.step("theirs", MAKE_THEIRS)
+        story.step("into-theirs", f"{MAKE} dkms-install KERNEL=$K", K=first)
+        story.step("theirs-stays", f"ls {TREE} && rm -r {TREE}")
 
         for which, name in OUTSIDE.items():
             story.step(f"{which}-kernel", MAKE_NAME, K=name, LIKE=first)
@@ -91,9 +107,28 @@ class Dkms(StoryTest):
         story.step("sourceless-nothing", NOTHING, K=first)
         story.step("sourceless-status", "dkms status")
         story.step("return", f"{MAKE} dkms-install KERNEL=$K", K=first)
+        story.step("enable", ENABLE)
         story.step("source-goes-too", f"rm -r /usr/src/vbalance-{VERSION}")
         story.step("over-it", f"{MAKE} dkms-install KERNEL=$K", K=first)
+        story.step("still-enabled", STILL_ENABLED)
         story.step("installed-again", INSTALLED, K=first)
+        if WHOLE:
+            story.step("rebuild", f"dkms unbuild vbalance/{VERSION} -k $K && "
+                       f"dkms install vbalance/{VERSION} -k $K", K=first)
+            story.step("rebuilt", INSTALLED, K=first)
+            newer = "make -s -C /tmp/newer dkms-install KERNEL=$K"
+            story.step("newer", MAKE_NEWER)
+            story.step("newer-breaks", BREAK_NEWER)
+            story.step("newer-broken", newer, K=first)
+            story.step("newer-not-there", "dkms status | grep installed",
+                       K=first)
+            story.step("newer-mended", MEND_NEWER)
+            story.step("newer-install", newer, K=first)
+            story.step("newer-there", "dkms status; ls -d /usr/src/vbalance-*")
+            story.step("older-install", f"{MAKE} dkms-install KERNEL=$K",
+                       K=first)
+            story.step("older-there", "dkms status; ls -d /usr/src/vbalance-*")
+            story.step("enabled-all-the-time", STILL_ENABLED)
         for which, name in OUTSIDE.items():
             story.step(f"{which}-hook-later", NEW_HEADERS, K=name)
             story.step(f"{which}-nothing-later", NOTHING, K=name)
@@ -143,11 +178,19 @@ class Dkms(StoryTest):
         story.step("remove", f"{MAKE} dkms-uninstall")
         story.step("removed-status", "dkms status")
         story.step("strange-hook-later", NEW_HEADERS, K=STRANGE)
-        story.step("as-before", 'mv /tmp/build "/lib/modules/$A" && '
-                   'for k in $NAMES $COPIES; do '
+        story.step("headers-return", 'mv /tmp/build "/lib/modules/$A"',
+                   A=first)
+        if WHOLE:
+            story.step("all", f"{RUNNING}{MAKE} dkms-install", K=first)
+            story.step("all-first", INSTALLED, K=first)
+            story.step("all-second", INSTALLED, K=second)
+            story.step("all-status", "dkms status")
+            story.step("all-remove", f"{MAKE} dkms-uninstall")
+        story.step("theirs-left", f"ls -d {THEIRS} && rm -r {THEIRS}")
+        story.step("as-before", 'for k in $NAMES $COPIES; do '
                    'rm -r "/lib/modules/$k" || exit; done; for k in $COPIES; '
                    'do rm -r "/usr/src/$k" || exit; done',
-                   A=first, NAMES=" ".join(OUTSIDE.values()),
+                   NAMES=" ".join(OUTSIDE.values()),
                    COPIES=f"{NO_KVM} {STRANGE} {REAL_TIME}")
         story.files("after")
 
@@ -188,6 +231,47 @@ class Dkms(StoryTest):
         for step in ("return", "source-goes-too", "over-it"):
             self.output(step)
         self.assert_installed("installed-again", MODULES)
+
+    def test_what_is_not_its_own_is_left_alone(self):
+        self.output("theirs")
+        self.assertEqual(self.steps["into-theirs"].status, 2)
+        self.assertIn("move it away", self.steps["into-theirs"].output)
+        self.assertEqual(self.output("theirs-stays").split(), ["file"])
+        self.output("theirs-left")
+
+    @unittest.skipUnless(WHOLE, "builds once more: make test")
+    def test_the_same_kernel_again(self):
+        self.output("rebuild")
+        self.assert_installed("rebuilt", MODULES)
+
+    def test_units_stay_enabled(self):
+        self.output("enable")
+        self.output("still-enabled")
+
+    @unittest.skipUnless(WHOLE, "builds two more: make test")
+    def test_another_version(self):
+        self.assertEqual(self.steps["newer-broken"].status, 2)
+        self.assertIn("what was installed before stays",
+                      self.steps["newer-broken"].output)
+        self.assertEqual(self.output("newer-not-there").splitlines(), [
+            f"vbalance/{VERSION}, {self.kernel}, x86_64: installed"])
+        for which, version in (("newer", NEWER), ("older", VERSION)):
+            self.output(f"{which}-install")
+            self.assertEqual(
+                [line for line in self.output(f"{which}-there").splitlines()
+                 if line not in THEIRS.split()],
+                [f"vbalance/{version}, {self.kernel}, x86_64: installed",
+                 f"/usr/src/vbalance-{version}"])
+        self.output("enabled-all-the-time")
+
+    @unittest.skipUnless(WHOLE, "builds for three kernels: make test")
+    def test_all_kernels_that_are_there(self):
+        self.assertIn(f"For {STRANGE} no module is installed",
+                      self.output("all"))
+        for which in ("all-first", "all-second"):
+            self.assert_installed(which, MODULES)
+        self.assertEqual(self.output("all-status").count("installed"), 2)
+        self.output("all-remove")
 
     def test_kernel_upgrade(self):
         self.output("upgrade")
