@@ -108,6 +108,10 @@ ON = {
     # Loaded by others than the units.
     "purge-others": f"modprobe -a vbalance_guest vbalance_host && "
                     f"sh {PRERM} remove > /dev/null 2>&1; {LOADED}",
+    "not-there": "mv /lib/modules/$(uname -r)/updates / && depmod && "
+                 f"systemctl start {UNITS}; {ACTIVE}; "
+                 "journalctl -o cat | grep 'is not there for kernel' | "
+                 'grep -cF "$(uname -r), see dkms status"',
     "failed": "systemctl --failed --plain --no-legend",
 }
 OFF = {
@@ -230,6 +234,11 @@ class Systemd(StoryTest, unittest.TestCase):
     def test_removing_the_package_unloads(self):
         self.assertEqual(self.output("on purge").split(), [])
         self.assertEqual(self.output("on purge-others").split(), [])
+
+    def test_modules_that_are_not_there(self):
+        # No failure, but the log says why.
+        self.assertEqual(self.output("on not-there").split(),
+                         ["inactive"] * 2 + ["2"])
 
     def test_command_line_keeps_them_off(self):
         for step in ("active", "start"):
