@@ -12,25 +12,31 @@
 #include <linux/fs.h>
 #include <linux/printk.h>
 
+#include "fault.h"
+
 #define VB_DEBUGFS_TOP	"vbalance"
 #define VB_DEBUGFS_HEAD	"v: 1\n"	/* first line of every file */
 
 /*
  * Our folder below the common one; errors may be ignored, as debugfs does. A
- * kernel without CONFIG_DEBUG_FS has one for an answer to everything.
+ * kernel without CONFIG_DEBUG_FS, or one that was booted with debugfs=off, has
+ * one for an answer to everything.
  */
 static inline struct dentry *vb_debugfs_get(const char *name)
 {
 	struct dentry *dir, *top = debugfs_lookup(VB_DEBUGFS_TOP, NULL);
 	bool found = !IS_ERR_OR_NULL(top);
+	int err;
 
-	if (!IS_ENABLED(CONFIG_DEBUG_FS))
-		pr_info("no debugfs in this kernel: it shows nothing there\n");
 	if (!found)
 		top = debugfs_create_dir(VB_DEBUGFS_TOP, NULL);
-	dir = debugfs_create_dir(name, top);
+	err = vb_fault("debugfs");
+	dir = err ? ERR_PTR(err) : debugfs_create_dir(name, top);
 	if (found)
 		dput(top);
+	if (IS_ERR(dir))
+		pr_info("no debugfs (error %ld): nothing is shown there\n",
+			PTR_ERR(dir));
 	return dir;
 }
 

@@ -19,16 +19,20 @@
 #include <linux/string.h>
 
 #include "../compat/hrtimer.h"
+#include "../compat/tried.h"
 #include "../core/facts.h"
+#include "fault.h"
 
 /*
  * What both modules hand to functions that they link to: symbol versions cover
- * it, and there may be none.
+ * it, and there may be none. Of struct page, by whose size the kernel's headers
+ * tell where its memory is.
  */
 #define VB_LINKED_FACTS(group)						\
 	VB_SIZE(group, file_operations), VB_SIZE(group, hrtimer),	\
 	VB_SIZE(group, irq_work), VB_SIZE(group, mutex),		\
 	VB_SIZE(group, notifier_block), VB_SIZE(group, work_struct),	\
+	VB_SIZE(group, page),						\
 	VB_MEMBER(group, notifier_block, notifier_call),		\
 	VB_MEMBER(group, seq_file, private),				\
 	VB_HRTIMER_FACTS(group)
@@ -141,6 +145,19 @@ static void vb_fact_complain(const struct vb_fact *f,
 		expected);
 }
 
+/*
+ * What neither headers nor a description tell is taken for granted of kernels
+ * of which it is known, and of no newer one.
+ */
+static bool vb_fact_unknown(const struct vb_fact *f)
+{
+	if (!f->hidden || (VB_TRIED && !vb_fault("tried")))
+		return false;
+	pr_warn("built for a kernel that was not tried, and nothing tells what %s is here\n",
+		f->what);
+	return true;
+}
+
 /**
  * vb_facts_check() - does the running kernel fit?
  * @module: whose types and functions most of them are; NULL: the kernel's own
@@ -149,10 +166,11 @@ static void vb_fact_complain(const struct vb_fact *f,
  * @differs: for each group that there are facts of: one that is not so, or NULL
  *
  * What differs is said in the log. /sys is looked for where the caller's
- * process has its root. Where the module is built in, or has no
- * description of its own, what is not found has not been compared. Of a
+ * process has its root. Where the module has no description of its own, what
+ * is not found has not been compared: it is as if it differed if no header
+ * declares it and the kernel is newer than those that were tried. Of a
  * description that cannot be read (no memory; a kind of type that is newer than
- * this) everything differs.
+ * this) everything differs, and what is optional if it is not there.
  * Context: process, sleeps; the module is there.
  * Return: number of facts that were compared; -ENOENT: there is no description;
  *	-ENODATA: none of the module's; or another negative errno: see above.
@@ -163,6 +181,7 @@ static int vb_facts_check(const char *module, const struct vb_fact *facts,
 	struct vb_finding *r = kcalloc(nr, sizeof(*r), GFP_KERNEL);
 	bool has_module;
 	int n, err = -ENOMEM, compared = 0, skipped = 0;
+	bool complained = false;
 
 	for (n = 0; n < nr; n++)
 		differs[facts[n].group] = NULL;
@@ -175,19 +194,30 @@ static int vb_facts_check(const char *module, const struct vb_fact *facts,
 		for (n = 0; n < nr; n++)
 			differs[facts[n].group] = "BTF that cannot be read";
 	}
+	for (n = 0; err == -ENOENT && n < nr; n++)
+		if (vb_fact_unknown(&facts[n]))
+			differs[facts[n].group] = facts[n].what;
 	for (n = 0; !err && n < nr; n++) {
-		if (r[n].state == VB_FACT_ABSENT &&
-		    (facts[n].optional || (module && !has_module))) {
+		if (r[n].state == VB_FACT_ABSENT && module && !has_module) {
 			skipped += !facts[n].optional;
+			if (vb_fact_unknown(&facts[n]))
+				differs[facts[n].group] = facts[n].what;
+			continue;
+		}
+		if (r[n].state == VB_FACT_ABSENT && facts[n].optional) {
+			differs[facts[n].group] = facts[n].what;
 			continue;
 		}
 		compared++;
 		if (r[n].state == VB_FACT_SAME)
 			continue;
 		vb_fact_complain(&facts[n], &r[n]);
+		complained = true;
 		differs[facts[n].group] = facts[n].what;
 	}
 	kfree(r);
+	if (complained)
+		pr_warn("build it again, for the kernel as it is now\n");
 	if (err)
 		return err;
 	return skipped ? -ENODATA : compared;

@@ -35,16 +35,24 @@ symbols() {	# FILE: of a module, compressed or not
 	esac > "$tmp" 2>/dev/null && nm "$tmp" 2>/dev/null
 }
 
+# without FEATURE SAID: by its name in the code
+without() {
+	case $1 in
+	RUN_STATE) echo "$2 refuses to load" ;;
+	*) sed -n "s/.*\[VBH_F_$1\] = { \"\(.*\)\",.*/$2: feature \1 is off/p" \
+		"$src/host-mod/vbh_hooks.c" ;;
+	esac
+}
+
 # hooked NAME-IN-vbh_facts.c WHERE SYMBOLS: those that WHERE has not
 hooked() {
-	sed -n "/vbh_facts_of_$1\[/,/^};/s/.*VB_FUNC(VBH_F_\([A-Z_]*\), \([a-z_0-9]*\).*/\1 \2/p" \
+	sed -n "/vbh_facts_of_$1\[/,/^};/s/.*VB_\(HIDDEN_\)*FUNC(VBH_F_\([A-Z_]*\), \([a-z_0-9]*\).*/\2 \3/p" \
 		"$src/host-mod/vbh_facts.c" |
 		while read -r feature function; do
 			grep -q " [tT] $function\$" <<-END ||
 				$3
 			END
-				sed -n "s/.*\[VBH_F_$feature\] = { \"\(.*\)\",.*/vbalance: $function(): missing in $2: vbalance_host: feature \1 is off/p" \
-					"$src/host-mod/vbh_hooks.c"
+				without "$feature" "vbalance: $function(): missing in $2: vbalance_host"
 		done
 }
 

@@ -26,27 +26,35 @@ struct vb_fact {
 	u32 offset, size;	/* bytes; a constant's value is in offset */
 	const char *proto;	/* vb_btf_proto(), or its beginning */
 	bool optional;		/* not every kernel has it */
+	bool hidden;		/* no header declares it */
 };
 
 #define VB_MEMBER(group, type, member)				\
 	{ #type "." #member, VB_FACT_MEMBER, group,		\
 	  offsetof(struct type, member), sizeof_field(struct type, member), \
-	  NULL, false }
+	  NULL, false, false }
 /* Of a structure that is in no header, by a declaration of ours. */
 #define VB_MEMBER_AS(group, type, member, ours)			\
 	{ #type "." #member, VB_FACT_MEMBER, group,		\
 	  offsetof(struct ours, member), sizeof_field(struct ours, member), \
-	  NULL, false }
+	  NULL, false, true }
 #define VB_SIZE(group, type)					\
-	{ #type, VB_FACT_SIZE, group, 0, sizeof(struct type), NULL, false }
+	{ #type, VB_FACT_SIZE, group, 0, sizeof(struct type), NULL, false, \
+	  false }
 #define VB_FUNC(group, name, proto)				\
-	{ #name, VB_FACT_FUNC, group, 0, 0, proto, false }
-#define VB_FUNC_IF_ANY(group, name, proto)			\
-	{ #name, VB_FACT_FUNC, group, 0, 0, proto, true }
+	{ #name, VB_FACT_FUNC, group, 0, 0, proto, false, false }
+#define VB_HIDDEN_FUNC(group, name, proto)			\
+	{ #name, VB_FACT_FUNC, group, 0, 0, proto, false, true }
+/* Whoever asks looks whether it is there. */
+#define VB_HIDDEN_FUNC_IF_ANY(group, name, proto)		\
+	{ #name, VB_FACT_FUNC, group, 0, 0, proto, true, true }
 #define VB_TRACE(group, name, proto)				\
-	{ #name, VB_FACT_TRACE, group, 0, 0, proto, false }
+	{ #name, VB_FACT_TRACE, group, 0, 0, proto, false, false }
+#define VB_CONSTANT(group, name)				\
+	{ #name, VB_FACT_ENUM, group, name, 0, NULL, false, false }
+/* Of a header that the kernel keeps to itself. */
 #define VB_ENUM(group, name, value)				\
-	{ #name, VB_FACT_ENUM, group, value, 0, NULL, false }
+	{ #name, VB_FACT_ENUM, group, value, 0, NULL, false, true }
 
 enum vb_fact_state {
 	VB_FACT_ABSENT,		/* nothing of that name */

@@ -260,11 +260,10 @@ static int features_show(struct seq_file *m, void *unused)
 	else
 		seq_puts(m, "task on\n");
 	err = vbg_crash_error(&missing);
-	if (err && err != -ENOENT)
+	if (err)
 		seq_printf(m, "kdump off (%s: error %d)\n", missing, err);
 	else
-		seq_printf(m, "kdump on (%s)\n",
-			   err ? "this kernel has no kexec" : missing);
+		seq_printf(m, "kdump on (%s)\n", missing);
 	if (vbg_facts_count() < 0)
 		seq_printf(m, "btf_check off (no BTF: error %d)\n",
 			   vbg_facts_count());

@@ -29,6 +29,7 @@
 #include "vbg_area.h"
 #include "vbg_trace.h"
 #include "../common/fault.h"
+#include "../common/probed.h"
 
 struct vbg_area __rcu *vbg_active;
 static struct vbg_area *vbg_area;	/* work item; active, or dead */
@@ -553,33 +554,13 @@ static int vbg_crash(struct kprobe *p, struct pt_regs *regs)
 static struct kprobe vbg_crash_kp;
 static int vbg_crash_err;
 
-/*
- * All probes can be switched off at run time (debugfs: kprobes/enabled; sysctl
- * kernel.ftrace_enabled), and nobody is told. One on this tells.
- */
-static noinline void vbg_probed(void)
+/* Since 6.9 only CRASH_DUMP brings that function, before only KEXEC_CORE. */
+#define VBG_HAS_KDUMP	\
+	(IS_ENABLED(CONFIG_KEXEC_CORE) && IS_ENABLED(CONFIG_CRASH_DUMP))
+
+static bool vbg_no_kdump(void)
 {
-	barrier();	/* not for nothing, as the compiler would see it */
-}
-
-static atomic_t vbg_probed_calls;
-
-static int vbg_note_probed(struct kprobe *p, struct pt_regs *regs)
-{
-	atomic_inc(&vbg_probed_calls);
-	return 0;
-}
-
-static struct kprobe vbg_probed_kp;
-
-static int vbg_probed_err;
-
-static bool vbg_probes_work(void)
-{
-	int calls = atomic_read(&vbg_probed_calls);
-
-	vbg_probed();
-	return atomic_read(&vbg_probed_calls) != calls;
+	return vbg_crash_err == -ENOENT && !VBG_HAS_KDUMP;
 }
 
 /**
@@ -587,22 +568,21 @@ static bool vbg_probes_work(void)
  * @what: what is probed for it, or what is wrong with, or not known of, all
  *	probes
  * Context: any, after vbg_page_init().
- * Return: 0; -ENOENT: no crash kernel can start; others: why not.
+ * Return: 0 (or no crash kernel can start), or why not.
  */
 int vbg_crash_error(const char **what)
 {
-	*what = VBG_CRASH;
-	if (vbg_crash_err)
-		return vbg_crash_err;
-	if (vbg_probed_err) {
-		*what = "not known whether kprobes are switched off";
-		return vbg_probed_err;
+	int err = vbg_crash_err;
+
+	if (vbg_no_kdump()) {
+		*what = "this kernel has no kdump";
+		return 0;
 	}
-	if (!vbg_probes_work()) {
-		*what = "kprobes are switched off";
-		return -EOPNOTSUPP;
-	}
-	return 0;
+	if (!err)
+		err = vb_probed_error(what);
+	if (!err || vbg_crash_err)
+		*what = VBG_CRASH;
+	return err;
 }
 
 static void vbg_crash_init(void)
@@ -615,19 +595,14 @@ static void vbg_crash_init(void)
 		.pre_handler = vbg_crash,
 	};
 	vbg_crash_err = register_kprobe(&vbg_crash_kp);
-	/* A kernel without kexec has no such function, and needs none. */
-	if (vbg_crash_err == -ENOENT)
+	if (vbg_no_kdump())
 		return;
 	if (vbg_crash_err) {
 		pr_warn("no probe on %s (error %d): unload before a kdump\n",
 			VBG_CRASH, vbg_crash_err);
 		return;
 	}
-	vbg_probed_kp = (struct kprobe) {
-		.addr = (kprobe_opcode_t *)vbg_probed,
-		.pre_handler = vbg_note_probed,
-	};
-	vbg_probed_err = vb_fault("probed") ?: register_kprobe(&vbg_probed_kp);
+	vb_probed_init();
 	err = vbg_crash_error(&what);
 	if (err)
 		pr_warn("%s (error %d): unload before a kdump\n", what, err);
@@ -637,8 +612,7 @@ static void vbg_crash_exit(void)
 {
 	if (vbg_crash_err)
 		return;
-	if (!vbg_probed_err)
-		unregister_kprobe(&vbg_probed_kp);
+	vb_probed_exit();
 	unregister_kprobe(&vbg_crash_kp);
 }
 

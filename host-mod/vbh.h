@@ -285,6 +285,9 @@ enum vbh_feature {
 	VBH_NR_FEATURES,
 };
 
+/* Deliveries that may sleep: of VBH_F_REDIRECT, with facts of its own. */
+#define VBH_F_SLEEPING	VBH_NR_FEATURES
+
 struct vbh_feature_state {
 	const char *name;
 	const char *what;
@@ -348,6 +351,9 @@ struct vbh_kretprobe {
 
 int vbh_kretprobe_add(struct vbh_kretprobe *p);
 void vbh_kretprobe_del(struct vbh_kretprobe *p);
+void vbh_probes_init(void);
+void vbh_probes_exit(void);
+int vbh_probes_error(const char **what);
 
 /* ---- does the running kernel fit? (vbh_facts.c) ---- */
 

@@ -68,7 +68,8 @@ DEFINE_SHOW_ATTRIBUTE(stats);
 
 static int features_show(struct seq_file *m, void *unused)
 {
-	int f;
+	const char *what;
+	int f, err;
 
 	seq_puts(m, VB_DEBUGFS_HEAD);
 	seq_printf(m, "version %s\nabi_version %d\n", VB_VERSION,
@@ -82,6 +83,11 @@ static int features_show(struct seq_file *m, void *unused)
 		else
 			seq_printf(m, "%s on (%s)\n", s->name, s->detail);
 	}
+	err = vbh_probes_error(&what);
+	if (err)
+		seq_printf(m, "probes off (%s: error %d)\n", what, err);
+	else
+		seq_puts(m, "probes on\n");
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(features);

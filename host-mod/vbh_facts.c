@@ -13,6 +13,7 @@
 #include <linux/mm_types.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
+#include <linux/page-flags.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
@@ -25,7 +26,7 @@
 #include "vbh_canaries.h"
 
 /* What the module itself does not work without; no feature of its own. */
-#define VBH_F_LOAD	VBH_NR_FEATURES
+#define VBH_F_LOAD	(VBH_F_SLEEPING + 1)
 
 static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_LINKED_FACTS(VBH_F_LOAD)
@@ -65,8 +66,8 @@ static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_MEMBER(VBH_F_BOOST, task_struct, signal),
 	VB_MEMBER(VBH_F_BOOST, signal_struct, rlim),
 	VB_TASK_CHARGE_FACTS(VBH_F_REPAY)
-	VB_FUNC(VBH_F_BOOST, __sched_setscheduler,
-		"4(task_struct*,sched_attr*,1,"),
+	VB_HIDDEN_FUNC(VBH_F_BOOST, __sched_setscheduler,
+		       "4(task_struct*,sched_attr*,1,"),
 	VB_FUNC(VBH_F_BOOST, set_user_nice, "0(task_struct*,8)"),
 	VB_SIZE(VBH_F_BOOST, sched_attr),
 };
@@ -103,6 +104,9 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, mm_count),
 	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, mmap_lock),
 	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, pinned_vm),
+	VB_MEMBER(VBH_F_REGISTRATION, page, flags),
+	VB_MEMBER(VBH_F_REGISTRATION, page, _refcount),
+	VB_CONSTANT(VBH_F_REGISTRATION, PG_swapbacked),
 	VB_MEMBER(VBH_F_REGISTRATION, kvm_vcpu, arch.regs),
 	VB_MEMBER(VBH_F_REGISTRATION, kvm, memslots),
 	VB_MEMBER(VBH_F_REGISTRATION, kvm_memslots, last_used_slot),
@@ -115,10 +119,10 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 	VB_MEMBER(VBH_F_REGISTRATION, kvm_memory_slot, flags),
 	VB_MEMBER(VBH_F_REGISTRATION, kvm_memory_slot, id),
 
-	VB_FUNC(VBH_F_REDIRECT, kvm_irq_delivery_to_apic_fast,
-		"1(kvm*,kvm_lapic*,kvm_lapic_irq*,"),
-	VB_FUNC_IF_ANY(VBH_F_REDIRECT, __kvm_irq_delivery_to_apic,
-		       "4(kvm*,kvm_lapic*,kvm_lapic_irq*,"),
+	VB_HIDDEN_FUNC(VBH_F_REDIRECT, kvm_irq_delivery_to_apic_fast,
+		       "1(kvm*,kvm_lapic*,kvm_lapic_irq*,"),
+	VB_HIDDEN_FUNC_IF_ANY(VBH_F_SLEEPING, __kvm_irq_delivery_to_apic,
+			      "4(kvm*,kvm_lapic*,kvm_lapic_irq*,"),
 	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, vector),
 	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, delivery_mode),
 	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, dest_mode),
@@ -127,7 +131,8 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, dest_id),
 	VB_MEMBER(VBH_F_REDIRECT, kvm_lapic_irq, msi_redir_hint),
 
-	VB_FUNC(VBH_F_KICKS, ioeventfd_write, "4(kvm_vcpu*,kvm_io_device*,"),
+	VB_HIDDEN_FUNC(VBH_F_KICKS, ioeventfd_write,
+		       "4(kvm_vcpu*,kvm_io_device*,"),
 
 	VB_FUNC(VBH_F_LOCKS, kvm_emulate_hypercall, "4(kvm_vcpu*)"),
 	VB_MEMBER(VBH_F_LOCKS, kvm_vcpu, arch.regs),
@@ -135,11 +140,11 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 
 /* Structures of its own are not read: only what user space gives it. */
 static const struct vb_fact vbh_facts_of_vhost[] = {
-	VB_FUNC(VBH_F_RINGS, vhost_net_ioctl, "8(file*,4,8)"),
-	VB_FUNC(VBH_F_RINGS, vhost_net_release, "4(inode*,file*)"),
+	VB_HIDDEN_FUNC(VBH_F_RINGS, vhost_net_ioctl, "8(file*,4,8)"),
+	VB_HIDDEN_FUNC(VBH_F_RINGS, vhost_net_release, "4(inode*,file*)"),
 };
 
-static const char *vbh_differs[VBH_NR_FEATURES + 1];
+static const char *vbh_differs[VBH_F_LOAD + 1];
 static char vbh_facts_detail[64];
 static int vbh_facts_kernel, vbh_facts_kvm;	/* how many, or why none */
 
@@ -206,7 +211,8 @@ void vbh_facts_check_kvm(void)
 	/* There was no /sys. */
 	if (vbh_facts_kernel < 0)
 		vbh_facts_check_kernel();
-	vbh_facts_kvm = vb_facts_check("kvm", vbh_facts_of_kvm,
+	vbh_facts_kvm = vb_facts_check(IS_BUILTIN(CONFIG_KVM) ? NULL : "kvm",
+				       vbh_facts_of_kvm,
 				       ARRAY_SIZE(vbh_facts_of_kvm),
 				       vbh_differs);
 	/* Seen only now: nothing is hooked. */
@@ -218,6 +224,7 @@ void vbh_facts_check_kvm(void)
 /* Before vhost-net is hooked, each time it comes. Context: process, sleeps. */
 void vbh_facts_check_vhost(void)
 {
-	vb_facts_check("vhost_net", vbh_facts_of_vhost,
-		       ARRAY_SIZE(vbh_facts_of_vhost), vbh_differs);
+	vb_facts_check(IS_BUILTIN(CONFIG_VHOST_NET) ? NULL : "vhost_net",
+		       vbh_facts_of_vhost, ARRAY_SIZE(vbh_facts_of_vhost),
+		       vbh_differs);
 }

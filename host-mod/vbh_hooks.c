@@ -310,20 +310,22 @@ int vbh_probe_address(const char *symbol, unsigned long *at)
 /* By the mechanism that the needed ones use. */
 static void vbh_deliver_add(void)
 {
-	const char *missing, *slow = NULL, *how = "ftrace";
-	int err = -ENOEXEC, err_slow = 0;
+	const char *missing, *slow, *how = "ftrace";
+	int err = -ENOEXEC, err_slow;
 
+	slow = vbh_facts_differ(VBH_F_SLEEPING);
+	err_slow = slow ? -ENOEXEC : 0;
 	missing = vbh_facts_differ(VBH_F_REDIRECT);
 	if (missing) {
 		/* Not hooked. */
 	} else if (vbh_ops_on) {
 		err = vbh_ftrace_add_to(VBH_H_DELIVER + 1, &missing);
-		if (!err)
+		if (!err && !slow)
 			err_slow = vbh_ftrace_add_to(VBH_NR_H, &slow);
 	} else {
 		how = "kprobe";
 		err = vbh_kprobes_add_to(VBH_H_DELIVER + 1, &missing);
-		if (!err)
+		if (!err && !slow)
 			err_slow = vbh_kprobes_add_to(VBH_NR_H, &slow);
 	}
 	/*
@@ -390,6 +392,15 @@ static void vbh_hooks_off(const char *why)
 	vbh_vm_drop_all();
 }
 
+/* In the log, if it is off. */
+static void vbh_feature_say(enum vbh_feature f)
+{
+	const struct vbh_feature_state *s = &vbh_features[f];
+
+	if (s->err && !vbh_is_just_absent(f))
+		pr_warn("%s: off (%s: error %d)\n", s->name, s->detail, s->err);
+}
+
 static int vbh_hooks_on(void)
 {
 	int err, f;
@@ -420,10 +431,7 @@ static int vbh_hooks_on(void)
 		vbh_return_of(&vbh_call_probe, VBH_F_REGISTRATION);
 	}
 	for (f = 0; f < VBH_NR_FEATURES; f++)
-		if (vbh_features[f].err && !vbh_is_just_absent(f))
-			pr_warn("%s: off (%s: error %d)\n",
-				vbh_features[f].name, vbh_features[f].detail,
-				vbh_features[f].err);
+		vbh_feature_say(f);
 	return 0;
 }
 
@@ -450,6 +458,7 @@ static void vbh_vhost_event(unsigned long event)
 		return;
 	if (event == MODULE_STATE_COMING) {
 		vbh_rings_try();
+		vbh_feature_say(VBH_F_RINGS);
 	} else if (event == MODULE_STATE_GOING) {
 		vbh_rings_del();
 		vbh_feature_set(VBH_F_RINGS, -ENOENT, vbh_no_vhost);

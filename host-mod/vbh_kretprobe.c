@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Return probes that come and go with KVM, more than once.
+ * Return probes that come and go with KVM, more than once; and whether probes
+ * are called at all.
  */
 #include "../common/fault.h"
+#include "../common/probed.h"
 #include "vbh.h"
 
 /**
@@ -34,4 +36,26 @@ void vbh_kretprobe_del(struct vbh_kretprobe *p)
 	if (p->on)
 		unregister_kretprobe(&p->probe);
 	p->on = false;
+}
+
+/* Context: process, sleeps. */
+void vbh_probes_init(void)
+{
+	vb_probed_init();
+}
+
+void vbh_probes_exit(void)
+{
+	vb_probed_exit();
+}
+
+/**
+ * vbh_probes_error() - are probes called?
+ * @what: is wrong, or not known
+ * Context: any, between vbh_probes_init() and vbh_probes_exit().
+ * Return: 0 or a negative errno.
+ */
+int vbh_probes_error(const char **what)
+{
+	return vb_probed_error(what);
 }

@@ -102,6 +102,7 @@ static int __init vbh_check_kernel(void)
 
 static int __init vbh_init(void)
 {
+	const char *what;
 	int err;
 
 	err = vbh_check_kernel();
@@ -113,10 +114,14 @@ static int __init vbh_init(void)
 	err = vbh_facts_check_kernel() ?: vbh_boost_init();
 	if (err)
 		goto err_vm;
+	vbh_probes_init();
 	vbh_debugfs_init();
 	err = vbh_hooks_init();
 	if (err)
 		goto err_debugfs;
+	err = vbh_probes_error(&what);
+	if (err)
+		pr_warn("probes: off (%s: error %d)\n", what, err);
 	pr_info("version %s, ABI %d%s\n", VB_VERSION, VB_ABI_VERSION,
 		vbh_observe ? ", observing only" : "");
 	return 0;
@@ -125,6 +130,7 @@ err_debugfs:
 	/* kvm.ko may have come and gone meanwhile: VMs may have been seen. */
 	vbh_vm_drop_all();
 	vbh_debugfs_exit();
+	vbh_probes_exit();
 	vbh_boost_exit();
 err_vm:
 	vbh_vm_exit();
@@ -137,6 +143,7 @@ static void __exit vbh_exit(void)
 	vbh_boost_exit();
 	vbh_vm_exit();
 	vbh_debugfs_exit();
+	vbh_probes_exit();
 }
 
 module_init(vbh_init);

@@ -31,7 +31,18 @@ check "unloaded" unload vbalance_host
 ! load vbalance_host hook=ftrace
 ok $? "hook=ftrace: refused"
 check "hook=ftrace: the log says why" log_says "no hook on KVM: CONFIG_DYNAMIC_FTRACE: error -95"
+# A hook that comes later, and cannot be set.
+(
+	use_variant faults
+	load vbalance_host other_hook=vhost_net_ioctl:vbalance_is_not_there
+)
+check "loaded without vhost_net, and a hook on it that is missing" loaded vbalance_host
+check "debugfs: it is waited for" grep -q "^rings off (vhost_net is not loaded" $HOST/features
 modprobe vhost_net
+check "vhost_net comes: debugfs says why rings stay off" \
+	grep -q "^rings off (vhost_net_ioctl: error -2)$" $HOST/features
+check "the log as well" log_says "rings: off (vhost_net_ioctl: error -2)"
+unload vbalance_host
 ! load vbalance_guest
 ok $? "the guest module: refused"
 check "the guest module: the log says why" \

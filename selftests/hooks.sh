@@ -8,6 +8,8 @@
 . "$(dirname "$0")/ktap.sh"
 # shellcheck source=selftests/lablib.sh
 . "$KTAP_DIR/lablib.sh"
+# shellcheck source=selftests/btflib.sh
+. "$KTAP_DIR/btflib.sh"
 need_variant events
 use_variant faults
 
@@ -100,6 +102,49 @@ log_from_here
 check "$what: unloaded" unload vbalance_host
 check "$what: it was waited for" log_says "a hook cannot be removed yet: error -5"
 
+# Probes can be switched off behind our back.
+what="host: probes are switched off"
+PROBES=/sys/kernel/debug/kprobes/enabled
+load vbalance_host
+equal "$what: not yet" "$(host_off)" ""
+echo 0 > $PROBES
+equal "$what: debugfs says so" "$(sed -n 's/^probes //p' $HOST/features)" \
+	"off (kprobes are switched off: error -95)"
+echo 1 > $PROBES
+equal "$what: and on again" "$(host_off)" ""
+unload vbalance_host
+echo 0 > $PROBES
+log_from_here
+check "$what: loaded meanwhile" load vbalance_host
+check "$what: the log says so" log_says "probes: off (kprobes are switched off: error -95)"
+echo 1 > $PROBES
+check "$what: on again, they are armed" grep -q "^probes on" $HOST/features
+check "$what: the guest registers" await 60 is_active 0
+unload vbalance_host
+log_from_here
+what="host: whether probes are switched off cannot be told"
+check "$what: loaded" load vbalance_host fail_point=probed fail_at=1
+equal "$what: debugfs says so" "$(host_off)" probes
+check "$what: the log as well" \
+	log_says "probes: off (not known whether kprobes are switched off: error -5)"
+unload vbalance_host
+
+# What headers do not declare is known of kernels that were tried, and of others
+# by their BTF.
+what="host: no BTF, and a kernel that was not tried"
+hide_btf
+log_from_here
+check "$what: loaded" load vbalance_host fail_point=tried fail_at=-1
+repay=" boost_repay"
+! grep -q "^boost_repay off (not with this kernel's" $HOST/features || repay=
+equal "$what: off is" "$(host_off)" "redirect boost$repay rings kicks btf_check"
+check "$what: debugfs says why" grep -q "^kicks off (ioeventfd_write: error -8)" $HOST/features
+check "$what: the log as well" \
+	log_says "built for a kernel that was not tried, and nothing tells what ioeventfd_write is here"
+check "$what: the guest registers" await 60 is_active 0
+unload vbalance_host
+show_btf
+
 # ---- the guest ----
 
 guest_says() {	# REGEX
@@ -158,16 +203,27 @@ done
 for hook in x86_platform_ipi_entry x86_platform_ipi_exit vector_config vector_clear; do
 	guest_without $hook redirect redirection
 done
-# A name that is not there means that no crash kernel can start: no warning.
+for other in $MISSING "$REFUSED"; do
+	guest_log_from_here
+	what="guest: machine_crash_shutdown is $([ "$other" = $MISSING ] && echo missing || echo refused)"
+	check "$what: loaded" guest_module 0 load "other_hook=machine_crash_shutdown:$other"
+	check "$what: it registers" await 60 is_active 0
+	equal "$what: off is" "$(guest_off 0)" "borrow kdump"
+	check "$what: debugfs says why" \
+		g 0 "grep -q '^kdump off (machine_crash_shutdown: error -' \$GUEST/features"
+	check "$what: the log as well" guest_says "no probe on machine_crash_shutdown (error -"
+	check "$what: unloaded" guest_module 0 unload
+done
+what="guest: no BTF, and a kernel that was not tried"
 guest_log_from_here
-what="guest: machine_crash_shutdown is refused"
-check "$what: loaded" guest_module 0 load "other_hook=machine_crash_shutdown:$REFUSED"
+g 0 '. /lab/selftests/btflib.sh; hide_btf'
+check "$what: loaded" guest_module 0 load fail_point=tried fail_at=-1
 check "$what: it registers" await 60 is_active 0
-equal "$what: off is" "$(guest_off 0)" "borrow kdump"
-check "$what: debugfs says why" \
-	g 0 "grep -q '^kdump off (machine_crash_shutdown: error -' \$GUEST/features"
-check "$what: the log as well" guest_says "no probe on machine_crash_shutdown (error -"
+equal "$what: off is" "$(guest_off 0)" "affinity redirect borrow btf_check"
+check "$what: the log says so" \
+	guest_says "built for a kernel that was not tried, and nothing tells what IRQS_PENDING is here"
 check "$what: unloaded" guest_module 0 unload
+g 0 '. /lab/selftests/btflib.sh; show_btf'
 # Probes can be switched off behind our back.
 what="guest: probes are switched off"
 kdump() { g 0 "sed -n 's/^kdump //p' \$GUEST/features"; }

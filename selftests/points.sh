@@ -23,6 +23,24 @@ guest_failed() { [ "$(g 0 'cat $GUEST_PARAMETERS/fail_at')" = 0 ]; }
 hstat() { stat_of $HOST/stats "$1"; }
 boosts_of() { stat_of "$(vm_dir 0)/boost" "$1"; }
 
+# ---- no debugfs, as with debugfs=off ----
+log_lines() { dmesg | grep -c "$1: no debugfs (error -5): nothing is shown there"; }
+lines=$(log_lines vbalance_host)
+check "debugfs: host module is loaded" load vbalance_host fail_point=debugfs fail_at=1
+[ ! -e $HOST ]
+ok $? "debugfs: it has no folder"
+equal "debugfs: the log says so" "$(log_lines vbalance_host)" $((lines + 1))
+guest_module 0 load fail_point=debugfs fail_at=1
+check "debugfs: the guest's neither" g 0 '[ ! -e $GUEST ]'
+check "debugfs: the guest's log says so" guest 0 \
+	"dmesg | grep -q 'vbalance_guest: no debugfs (error -5): nothing is shown there'" </dev/null
+# It serves all the same.
+traffic_start "$(guest_ip 0)"
+traffic_more 20
+traffic_stop "debugfs: every packet is answered, once"
+check "debugfs: guest module goes" guest_module 0 unload
+unload vbalance_host
+
 # ---- pinning ----
 guest_module 0 load
 check "host module is loaded, where nobody registers yet" load vbalance_host fail_point=mmap_lock fail_at=1

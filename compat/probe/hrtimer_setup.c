@@ -3,6 +3,7 @@
 // missing: timers are set up by hrtimer_init()
 #include <linux/hrtimer.h>
 
+#ifndef VB_ONLY_HEADERS
 void vb_probe(struct hrtimer *t,
 	      enum hrtimer_restart (*fn)(struct hrtimer *t));
 void vb_probe(struct hrtimer *t,
@@ -10,3 +11,4 @@ void vb_probe(struct hrtimer *t,
 {
 	hrtimer_setup(t, fn, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 }
+#endif

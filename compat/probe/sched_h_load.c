@@ -7,8 +7,10 @@
  */
 #include <linux/sched.h>
 
+#ifndef VB_ONLY_HEADERS
 unsigned long probe(const struct task_struct *p);
 unsigned long probe(const struct task_struct *p)
 {
 	return p->se.h_load.weight;
 }
+#endif

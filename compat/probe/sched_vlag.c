@@ -10,6 +10,7 @@
 #include <linux/sched.h>
 #include <linux/version.h>
 
+#ifndef VB_ONLY_HEADERS
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
 #error its lag is not known to be the one that is charged
 #endif
@@ -19,3 +20,4 @@ s64 probe(const struct task_struct *p)
 {
 	return p->se.cfs_rq ? p->se.vlag : 0;
 }
+#endif

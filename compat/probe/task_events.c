@@ -5,9 +5,11 @@
 #include <linux/mm_types.h>	/* the next one wants it without NUMA balancing */
 #include <trace/events/sched.h>
 
+#ifndef VB_ONLY_HEADERS
 const void *vb_probe(int n);
 const void *vb_probe(int n)
 {
 	return n ? (void *)check_trace_callback_type_sched_wakeup :
 		   (void *)check_trace_callback_type_sched_switch;
 }
+#endif

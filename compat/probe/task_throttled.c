@@ -4,8 +4,10 @@
 /* Are threads throttled one by one? Since 6.18, with CONFIG_CFS_BANDWIDTH. */
 #include <linux/sched.h>
 
+#ifndef VB_ONLY_HEADERS
 bool probe(const struct task_struct *p);
 bool probe(const struct task_struct *p)
 {
 	return p->throttled;
 }
+#endif

@@ -5,6 +5,7 @@
 #include <linux/tracepoint.h>
 #include <asm/trace/irq_vectors.h>
 
+#ifndef VB_ONLY_HEADERS
 const void *vb_probe(int n);
 const void *vb_probe(int n)
 {
@@ -19,3 +20,4 @@ const void *vb_probe(int n)
 		return (void *)check_trace_callback_type_vector_clear;
 	}
 }
+#endif

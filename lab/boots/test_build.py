@@ -12,16 +12,17 @@ PROBES = {p.stem for p in (paths.REPO / "compat/probe").glob("*.c")} \
     - {"sanity"}
 FOUND = {
     "6.1": {"pin_user_pages_vmas", "hf_smm_mask", "task_events",
-            "vector_events"},
+            "tried", "vector_events"},
     "6.12": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
-             "sched_vlag", "hf_smm_mask", "task_events", "vector_events"},
+             "sched_vlag", "hf_smm_mask", "task_events", "tried",
+             "vector_events"},
     "newest": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
                "hrtimer_setup", "task_throttled",
                "vhost_features_array", "hf_smm_mask", "task_events",
                "vector_events"},
 }
 # The newest one moves on: from 7.3 on.
-EITHER = {"newest": {"sched_h_load", "sched_vlag"}}
+EITHER = {"newest": {"sched_h_load", "sched_vlag", "tried"}}
 
 
 def log_of(kernel, repo=paths.REPO):
@@ -81,6 +82,13 @@ class Range(unittest.TestCase):
         major = int(found["newest"].split(".")[0])
         self.assertRegex(f"{major}.99.0-1-amd64", taken)
         self.assertNotRegex(f"{major + 1}.0.0-1-amd64", taken)
+
+    def test_no_other_counts_as_tried(self):
+        text = (paths.REPO / "compat/probe/tried.c").read_text()
+        bound = re.search(r">= KERNEL_VERSION\((\d+), (\d+), 0\)$", text, re.M)
+        newest = kernels.get("newest").release.split(".")
+        self.assertLessEqual((int(bound[1]), int(bound[2])),
+                             (int(newest[0]), int(newest[1]) + 1))
 
 
 if __name__ == "__main__":

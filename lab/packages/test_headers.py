@@ -64,6 +64,8 @@ class Headers(StoryTest, unittest.TestCase):
         for name, (file, edit) in HOOKED.items():
             attempt(f"hooked-{name}", file, f"/\\b{name}(/{edit}", only="")
         attempt("insane", FTRACE_H, "1i #error as in no kernel")
+        # What no answer but one needs.
+        attempt("half-sane", SCHED_H, "1i #error as in no other kernel")
 
     def assert_only_error(self, step, error):
         self.output("kernel")
@@ -103,6 +105,15 @@ class Headers(StoryTest, unittest.TestCase):
                       "does not compile", step.output)
         self.assertNotRegex(step.output, "(?m)^vbalance: ")
         self.assertNotIn("error: ", step.output)
+
+
+    def test_a_header_that_does_not_compile_is_no_answer(self):
+        step = self.steps["half-sane"]
+        self.assertEqual(step.status, 2, step.output)
+        self.assertIn("headers of this kernel that compat/probe/task_events.c "
+                      "includes do not compile", step.output)
+        self.assertIn("error: #error as in no other kernel", step.output)
+        self.assertNotRegex(step.output, "(?m)^vbalance: ")
 
 
 if __name__ == "__main__":
