@@ -40,8 +40,9 @@ help:
 	@echo "make clean          remove what was built here"
 
 # Where the kernel was built by clang its modules have to be.
-CLANG = $(if $(LLVM),,$(if $(shell grep -s '^CONFIG_CC_IS_CLANG=y' \
-	$(KDIR)/include/config/auto.conf),LLVM=1))
+KERNEL_HAS = $(shell grep -s '^CONFIG_$(1)=y' $(KDIR)/include/config/auto.conf)
+CLANG = $(if $(LLVM)$(filter-out default,$(origin CC)),,$(if \
+	$(call KERNEL_HAS,CC_IS_CLANG),$(if $(call KERNEL_HAS,LD_IS_LLD),LLVM=1,CC=clang)))
 
 modules:
 	@test -e $(KDIR)/Makefile || { \

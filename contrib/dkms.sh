@@ -18,9 +18,10 @@ die() {
 	exit 1
 }
 tree_of() { echo "/usr/src/vbalance-$1"; }
-is_ours() { [ -e "$(tree_of "$1")/$MARK" ]; }
+is_ours() { [ "$(cat "$(tree_of "$1")/$MARK" 2>/dev/null)" = "$1" ]; }
+mark() { mkdir -p "$(tree_of "$1")" && echo "$1" > "$(tree_of "$1")/$MARK"; }
 is_known() { [ -e "$KNOWN/$1" ]; }
-is_built() { dkms status "vbalance/$1" | grep -qE ': (built|installed)'; }
+is_installed() { dkms status "vbalance/$1" | grep -q ': installed'; }
 
 versions() {
 	for folder in "$KNOWN"/[0-9]* /usr/src/vbalance-*/"$MARK"; do
@@ -45,10 +46,10 @@ forget() {	# VERSION
 		if ! [ -e "$tree/dkms.conf" ]; then
 			[ ! -e "$tree" ] || is_ours "$1" ||
 				die "$tree is not from make dkms-install, and has no dkms.conf: move it away."
-			mkdir -p "$tree" && : > "$tree/$MARK" &&
-				sed "s/^\(PACKAGE_VERSION=\).*/\1$1/" dkms.conf \
-					> "$tree/dkms.conf" || exit
+			mark "$1" && sed "s/^\(PACKAGE_VERSION=\).*/\1$1/" dkms.conf \
+				> "$tree/dkms.conf" || exit
 		fi
+		[ -L "$KNOWN/$1/source" ] || dkms add "vbalance/$1" || exit
 		dkms remove "vbalance/$1" --all || exit
 	fi
 	if is_ours "$1"; then
@@ -58,13 +59,29 @@ forget() {	# VERSION
 	fi
 }
 
-# Kernels that were there before, and need no build by who installs one.
-other_kernels() {	# RELEASE
+# Kernels whose modules can be built; those that have modules of any version.
+with_headers() {
 	for build in /lib/modules/*/build; do
 		release=${build#/lib/modules/}
-		release=${release%/build}
-		[ ! -e "$build" ] || [ "$release" = "$1" ] || echo "$release"
+		[ ! -e "$build" ] || echo "${release%/build}"
 	done
+}
+with_modules() {
+	dkms status vbalance | sed -n 's/^[^,]*, \([^,]*\), .*: installed.*/\1/p'
+}
+
+# cannot_build STATUS VERSION RELEASE REPLACED: a version that is no good must
+# not stay with DKMS, which would build it, as the newest, for the next kernel.
+cannot_build() {
+	log=$KNOWN/$2/build/make.log
+	if [ -n "$4" ]; then
+		kept=$(mktemp /tmp/vbalance-make.log.XXXXXX) &&
+			cp "$log" "$kept" 2>/dev/null && log=$kept
+		(forget "$2") >&2
+		set -- "$1" "$2" "$3" "What is installed stays"
+	fi
+	echo "Not built for $3. ${4:-No module is installed}; the reason is above, or in $log." >&2
+	exit "$1"
 }
 
 add_and_install() {	# VERSION [KERNEL]
@@ -79,32 +96,43 @@ add_and_install() {	# VERSION [KERNEL]
 			"make uninstall KDIR=/lib/modules/${release%%/*}/build (or rm) first."
 	done
 	not_a_packages
-	if [ -e "$tree" ] && is_known "$version" && is_built "$version"; then
+	if [ -e "$tree" ] && is_known "$version" && is_installed "$version"; then
 		die "$tree is there already: make dkms-uninstall first."
 	fi
 	[ ! -e "$tree" ] || is_ours "$version" ||
 		die "$tree is not from make dkms-install: move it away, DKMS's copy has to go there."
+	have=$(with_modules)
 	others=$(versions | grep -Fxv "$version")
 	# What is left of one that failed.
 	forget "$version" || exit
-	install -d "$tree" && : > "$tree/$MARK" &&
-		make -s dkms-source && dkms add "vbalance/$version" || exit
-	dkms build "vbalance/$version" -k "$kernel" || {
-		status=$?
-		kept=${others:+, what was installed before stays}
-		echo "No module is installed$kept; the reason is above, or in" \
-			"$KNOWN/$version/build/make.log." >&2
-		exit $status
-	}
+	mark "$version" && make -s dkms-source && dkms add "vbalance/$version" || exit
+
+	# No kernel that has modules is left without.
+	built=
+	must=$(printf '%s\n' "$kernel" "$have")
+	for release in $({ echo "$must"; [ -n "$2" ] || with_headers; } |
+			awk 'NF && !seen[$0]++'); do
+		status=0
+		dkms build "vbalance/$version" -k "$release" || status=$?
+		if [ $status != 0 ] && echo "$must" | grep -Fxq "$release"; then
+			cannot_build $status "$version" "$release" "$others"
+		fi
+		# 77: not one that it is for
+		case $status in
+		0) built="$built $release" ;;
+		77) ;;
+		*) echo "For $release no module is installed; the reason is above." >&2 ;;
+		esac
+	done
 	for other in $others; do
 		forget "$other"
 	done
-	dkms install "vbalance/$version" -k "$kernel" || exit
-	[ -z "$2" ] || return 0
-	for release in $(other_kernels "$kernel"); do
-		# 77: not one that it is for
-		dkms install "vbalance/$version" -k "$release" || [ $? = 77 ] ||
-			echo "For $release no module is installed; the reason is above." >&2
+	for release in $built; do
+		dkms install "vbalance/$version" -k "$release" || {
+			status=$?
+			echo "Not installed for $release; the reason is above. Call it again then." >&2
+			exit $status
+		}
 	done
 }
 

@@ -61,7 +61,7 @@ NEWER = VERSION + ".1"
 # Of a checkout. The modules by name only.
 TREE = f"/usr/src/vbalance-{VERSION}"
 MADE_SOURCE = ("make -s -C /mnt/repo dkms-source && "
-               f"touch {TREE}/.from-make-dkms-install")
+               f"echo {VERSION} > {TREE}/.from-make-dkms-install")
 # DKMS knows it, and its source is gone.
 MADE_KNOWN = f"mkdir -p /var/lib/dkms/vbalance/{VERSION}"
 NOT_ITS_OWN = f"mkdir {TREE} && echo precious > {TREE}/file"
@@ -154,7 +154,9 @@ class Package(StoryTest):
         story.step("remove-source", "rm -r /usr/src/vbalance-*")
         story.step("made-known", MADE_KNOWN)
         story.step("beside-known", INSTALL)
-        story.step("remove-known", "rm -r /var/lib/dkms/vbalance")
+        # As it says.
+        story.step("remove-known", "make -s -C /mnt/repo dkms-uninstall && "
+                   "! ls -d /var/lib/dkms/vbalance/[0-9]* /usr/src/vbalance-*")
         story.step("made-folder", NOT_ITS_OWN)
         story.step("beside-folder", INSTALL)
         story.step("remove-folder", f"cat {TREE}/* && rm -r {TREE}")

@@ -39,6 +39,8 @@ THEIRS = "/usr/src/vbalance-for-kvm /usr/src/vbalance-9.tar.gz"
 MAKE_THEIRS = f"""mkdir {TREE} /usr/src/vbalance-for-kvm &&
 touch {TREE}/file /usr/src/vbalance-9.tar.gz
 """
+# A copy of DKMS's, which has the mark.
+COPY_OURS = f"cp -a {TREE} /usr/src/vbalance-mine"
 NEWER = f"{VERSION}.1"
 MAKE_NEWER = f"""cp -r /mnt/repo /tmp/newer && cd /tmp/newer &&
 echo {NEWER} > VERSION &&
@@ -99,6 +101,7 @@ class Dkms(StoryTest):
         story.step("info", INFO, K=first, MODULES=" ".join(MODULES))
         story.step("log", LOG, K=first)
         story.step("units", ENABLE)
+        story.step("copy", COPY_OURS)
         story.step("modprobe", 'modprobe -S "$K" -n -v -a vbalance_host '
                    "vbalance_guest", K=first)
         story.step("again", f"{MAKE} dkms-install KERNEL=$K", K=first)
@@ -120,8 +123,10 @@ class Dkms(StoryTest):
             story.step("newer", MAKE_NEWER)
             story.step("newer-breaks", BREAK_NEWER)
             story.step("newer-broken", newer, K=first)
-            story.step("newer-not-there", "dkms status | grep installed",
-                       K=first)
+            story.step("newer-not-there", "dkms status", K=first)
+            story.step("newer-next", NEW_HEADERS, K=second)
+            story.step("newer-next-there", INFO + " | grep -v SMP", K=second,
+                       MODULES=" ".join(MODULES))
             story.step("newer-mended", MEND_NEWER)
             story.step("newer-install", newer, K=first)
             story.step("newer-there", "dkms status; ls -d /usr/src/vbalance-*")
@@ -129,6 +134,8 @@ class Dkms(StoryTest):
                        K=first)
             story.step("older-there", "dkms status; ls -d /usr/src/vbalance-*")
             story.step("enabled-all-the-time", STILL_ENABLED)
+            # As before the next one came.
+            story.step("next-goes", KERNEL_GOES, K=second)
         for which, name in OUTSIDE.items():
             story.step(f"{which}-hook-later", NEW_HEADERS, K=name)
             story.step(f"{which}-nothing-later", NOTHING, K=name)
@@ -186,7 +193,8 @@ class Dkms(StoryTest):
             story.step("all-second", INSTALLED, K=second)
             story.step("all-status", "dkms status")
             story.step("all-remove", f"{MAKE} dkms-uninstall")
-        story.step("theirs-left", f"ls -d {THEIRS} && rm -r {THEIRS}")
+        story.step("theirs-left", f"ls -d {THEIRS} /usr/src/vbalance-mine && "
+                   f"rm -r {THEIRS} /usr/src/vbalance-mine")
         story.step("as-before", 'for k in $NAMES $COPIES; do '
                    'rm -r "/lib/modules/$k" || exit; done; for k in $COPIES; '
                    'do rm -r "/usr/src/$k" || exit; done',
@@ -244,25 +252,37 @@ class Dkms(StoryTest):
         self.output("rebuild")
         self.assert_installed("rebuilt", MODULES)
 
+    def assert_enabled(self, step):
+        # None is where there is no systemd.
+        self.assertIn(self.output(step).split(), (["enabled"] * 2, []))
+
     def test_units_stay_enabled(self):
         self.output("enable")
-        self.output("still-enabled")
+        self.assert_enabled("still-enabled")
 
     @unittest.skipUnless(WHOLE, "builds two more: make test")
     def test_another_version(self):
         self.assertEqual(self.steps["newer-broken"].status, 2)
-        self.assertIn("what was installed before stays",
+        self.assertIn("What is installed stays",
                       self.steps["newer-broken"].output)
+        # Nor does the next kernel get what is no good.
+        self.output("newer-next")
+        self.assertEqual(self.output("newer-next-there").split(),
+                         [VERSION] * 2)
         self.assertEqual(self.output("newer-not-there").splitlines(), [
             f"vbalance/{VERSION}, {self.kernel}, x86_64: installed"])
         for which, version in (("newer", NEWER), ("older", VERSION)):
             self.output(f"{which}-install")
+            # For all kernels that had modules.
             self.assertEqual(
-                [line for line in self.output(f"{which}-there").splitlines()
-                 if line not in THEIRS.split()],
-                [f"vbalance/{version}, {self.kernel}, x86_64: installed",
-                 f"/usr/src/vbalance-{version}"])
-        self.output("enabled-all-the-time")
+                sorted(line for line in self.output(
+                    f"{which}-there").splitlines()
+                       if line not in THEIRS.split()
+                       and not line.endswith("-mine")),
+                [f"/usr/src/vbalance-{version}"] + sorted(
+                    f"vbalance/{version}, {kernel}, x86_64: installed"
+                    for kernel in (self.kernel, self.other)))
+        self.assert_enabled("enabled-all-the-time")
 
     @unittest.skipUnless(WHOLE, "builds for three kernels: make test")
     def test_all_kernels_that_are_there(self):

@@ -110,6 +110,7 @@ ON = {
                     f"sh {PRERM} remove > /dev/null 2>&1; {LOADED}",
     "not-there": "mv /lib/modules/$(uname -r)/updates / && depmod && "
                  f"systemctl start {UNITS}; {ACTIVE}; "
+                 "journalctl --sync; "
                  "journalctl -o cat | grep 'is not there for kernel' | "
                  'grep -cF "$(uname -r), see dkms status"',
     "failed": "systemctl --failed --plain --no-legend",
