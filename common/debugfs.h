@@ -17,23 +17,42 @@
 #define VB_DEBUGFS_TOP	"vbalance"
 #define VB_DEBUGFS_HEAD	"v: 1\n"	/* first line of every file */
 
-/*
- * Our folder below the common one; errors may be ignored, as debugfs does. A
- * kernel without CONFIG_DEBUG_FS, or one that was booted with debugfs=off, has
- * one for an answer to everything.
- */
-static inline struct dentry *vb_debugfs_get(const char *name)
+static inline struct dentry *vb_debugfs_try(const char *name)
 {
 	struct dentry *dir, *top = debugfs_lookup(VB_DEBUGFS_TOP, NULL);
 	bool found = !IS_ERR_OR_NULL(top);
-	int err;
+	int err = vb_fault("debugfs");
 
+	if (err) {
+		if (found)
+			dput(top);
+		return ERR_PTR(err);
+	}
 	if (!found)
 		top = debugfs_create_dir(VB_DEBUGFS_TOP, NULL);
-	err = vb_fault("debugfs");
-	dir = err ? ERR_PTR(err) : debugfs_create_dir(name, top);
+	if (IS_ERR(top))
+		return top;
+	dir = debugfs_create_dir(name, top);
 	if (found)
 		dput(top);
+	return dir;
+}
+
+/*
+ * Our folder below the common one; errors may be ignored, as debugfs does. A
+ * kernel without CONFIG_DEBUG_FS, or one that was booted with debugfs=off, has
+ * one for an answer to everything. The other module may make the common one, or
+ * remove it, at the same time: then it is looked for again.
+ */
+static inline struct dentry *vb_debugfs_get(const char *name)
+{
+	struct dentry *dir;
+	int tries = 3;
+
+	do {
+		dir = vb_debugfs_try(name);
+	} while ((dir == ERR_PTR(-EEXIST) || dir == ERR_PTR(-ENOENT)) &&
+		 --tries);
 	if (IS_ERR(dir))
 		pr_info("no debugfs (error %ld): nothing is shown there\n",
 			PTR_ERR(dir));

@@ -9,6 +9,7 @@
 
 #include "vbg.h"
 #include "vbg_area.h"
+#include "../common/fault.h"
 
 void vbg_area_free(struct vbg_area *a)
 {
@@ -41,14 +42,16 @@ struct vbg_area *vbg_area_alloc(void)
 		a->slot[i] = -1;
 	a->pages = kvcalloc(a->nr_pages, sizeof(*a->pages), GFP_KERNEL);
 	a->wait = kvcalloc(slots, sizeof(*a->wait), GFP_KERNEL);
-	if (!a->pages || !a->wait)
+	if (vb_fault("area") || !a->pages || !a->wait)
 		goto err_free;
 	for (i = 0; i < a->nr_pages; i++) {
-		a->pages[i] = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		a->pages[i] = vb_fault("area") ? NULL :
+			      alloc_page(GFP_KERNEL | __GFP_ZERO);
 		if (!a->pages[i])
 			goto err_free;
 	}
-	map = vmap(a->pages, a->nr_pages, VM_MAP, PAGE_KERNEL);
+	map = vb_fault("area") ? NULL :
+	      vmap(a->pages, a->nr_pages, VM_MAP, PAGE_KERNEL);
 	if (!map)
 		goto err_free;
 	do {

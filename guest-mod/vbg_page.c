@@ -594,7 +594,8 @@ static void vbg_crash_init(void)
 		.symbol_name = VBG_CRASH,
 		.pre_handler = vbg_crash,
 	};
-	vbg_crash_err = register_kprobe(&vbg_crash_kp);
+	vbg_crash_err = IS_ENABLED(CONFIG_KEXEC_CORE) ?
+			register_kprobe(&vbg_crash_kp) : -ENOENT;
 	if (vbg_no_kdump())
 		return;
 	if (vbg_crash_err) {

@@ -160,10 +160,11 @@ struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err)
 	void *map;
 
 	*err = -VB_ENOMEM;
-	reg = kzalloc(sizeof(*reg), GFP_KERNEL);
+	reg = vb_fault("map") ? NULL : kzalloc(sizeof(*reg), GFP_KERNEL);
 	if (!reg)
 		goto err_trace;
-	reg->pages = kvcalloc(l->nr_pages, sizeof(*reg->pages), GFP_KERNEL);
+	reg->pages = vb_fault("map") ? NULL :
+		     kvcalloc(l->nr_pages, sizeof(*reg->pages), GFP_KERNEL);
 	if (!reg->pages)
 		goto err_free_reg;
 	*err = vbh_pin(req, reg->pages);
@@ -172,7 +173,8 @@ struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err)
 	atomic64_add(l->nr_pages, &req->mm->pinned_vm);
 	vbh_stat_add(VBH_S_PAGES_PINNED, l->nr_pages);
 	*err = -VB_ENOMEM;
-	map = vmap(reg->pages, l->nr_pages, VM_MAP, PAGE_KERNEL);
+	map = vb_fault("map") ? NULL :
+	      vmap(reg->pages, l->nr_pages, VM_MAP, PAGE_KERNEL);
 	if (!map)
 		goto err_unpin;
 

@@ -2,7 +2,8 @@
 /*
  * Functions that are hooked, as their probes take their arguments. Where the
  * kernel's headers declare one otherwise the build ends here; where they do not
- * declare it (any more) BTF alone compares it, at load. Nothing calls them.
+ * declare it (any more, as kvm_emulate_hypercall() in 7.x) BTF alone compares
+ * it, at load. Nothing calls them.
  */
 #ifndef _VBH_CANARIES_H
 #define _VBH_CANARIES_H

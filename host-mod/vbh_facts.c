@@ -25,6 +25,10 @@
 #include "vbh.h"
 #include "vbh_canaries.h"
 
+/* Some kernels have a kvm.ko although CONFIG_KVM=y: for vendors' modules. */
+#define VBH_KVM_BUILT_IN	\
+	(IS_BUILTIN(CONFIG_KVM) && !IS_MODULE(CONFIG_KVM_X86))
+
 /* What the module itself does not work without; no feature of its own. */
 #define VBH_F_LOAD	(VBH_F_SLEEPING + 1)
 
@@ -99,7 +103,8 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 	VB_MEMBER(VBH_F_RUN_STATE, kvm, debugfs_dentry),
 	VB_MEMBER(VBH_F_RUN_STATE, kvm, arch.bsp_vcpu_id),
 
-	VB_FUNC(VBH_F_REGISTRATION, kvm_emulate_hypercall, "4(kvm_vcpu*)"),
+	VB_HIDDEN_FUNC(VBH_F_REGISTRATION, kvm_emulate_hypercall,
+		       "4(kvm_vcpu*)"),
 	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, mm_users),
 	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, mm_count),
 	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, mmap_lock),
@@ -134,7 +139,7 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 	VB_HIDDEN_FUNC(VBH_F_KICKS, ioeventfd_write,
 		       "4(kvm_vcpu*,kvm_io_device*,"),
 
-	VB_FUNC(VBH_F_LOCKS, kvm_emulate_hypercall, "4(kvm_vcpu*)"),
+	VB_HIDDEN_FUNC(VBH_F_LOCKS, kvm_emulate_hypercall, "4(kvm_vcpu*)"),
 	VB_MEMBER(VBH_F_LOCKS, kvm_vcpu, arch.regs),
 };
 
@@ -211,7 +216,7 @@ void vbh_facts_check_kvm(void)
 	/* There was no /sys. */
 	if (vbh_facts_kernel < 0)
 		vbh_facts_check_kernel();
-	vbh_facts_kvm = vb_facts_check(IS_BUILTIN(CONFIG_KVM) ? NULL : "kvm",
+	vbh_facts_kvm = vb_facts_check(VBH_KVM_BUILT_IN ? NULL : "kvm",
 				       vbh_facts_of_kvm,
 				       ARRAY_SIZE(vbh_facts_of_kvm),
 				       vbh_differs);

@@ -332,7 +332,7 @@ static void vbh_deliver_add(void)
 	 * Older kernels do not have it, and need none. That is no error of
 	 * ftrace's own.
 	 */
-	if (slow && err_slow && vbh_probe_error(slow) != -ENOENT) {
+	if (!err && slow && err_slow && vbh_probe_error(slow) != -ENOENT) {
 		how = vbh_ops_on ? "ftrace, but not what may sleep" :
 				   "kprobe, but not what may sleep";
 		pr_warn("redirect: not what may sleep (%s: error %d)\n", slow,

@@ -137,11 +137,12 @@ log_from_here
 check "$what: loaded" load vbalance_host fail_point=tried fail_at=-1
 repay=" boost_repay"
 ! grep -q "^boost_repay off (not with this kernel's" $HOST/features || repay=
-equal "$what: off is" "$(host_off)" "redirect boost$repay rings kicks btf_check"
+equal "$what: off is" "$(host_off)" "registration redirect boost$repay rings kicks locks btf_check"
 check "$what: debugfs says why" grep -q "^kicks off (ioeventfd_write: error -8)" $HOST/features
 check "$what: the log as well" \
 	log_says "built for a kernel that was not tried, and nothing tells what ioeventfd_write is here"
-check "$what: the guest registers" await 60 is_active 0
+vm_seen() { grep -q '^active 0' "$(vm_dir 0)/registration"; }
+check "$what: the VM is seen" await 60 vm_seen
 unload vbalance_host
 show_btf
 

@@ -59,6 +59,28 @@ for fault in "mmap_lock 1" "pin 1" "pin 3"; do
 	check "$fault: all pages are given back" await 30 all_unpinned
 done
 
+# ---- no memory for the area ----
+pages=0
+for n in 1 2 3; do
+	unload vbalance_host
+	check "map $n: host module is loaded" load vbalance_host fail_point=map fail_at=$n
+	guest_module 0 load
+	check "map $n: the guest registers in the end" await 60 is_active 0
+	check "map $n: it had failed" host_failed
+	equal "map $n: the refusal is counted" "$(hstat refused_enomem)" 1
+	pages=$(($(hstat pages_pinned) - $(hstat pages_unpinned)))
+	check "map $n: guest module goes" guest_module 0 unload
+	check "map $n: all pages are given back" await 30 all_unpinned
+done
+# Its arrays, the first and another page, what maps them.
+for n in 1 2 4 $((pages + 2)); do
+	check "area $n: guest module is loaded" guest_module 0 load fail_point=area fail_at=$n
+	check "area $n: the guest registers in the end" await 60 is_active 0
+	check "area $n: it had failed" guest_failed
+	check "area $n: guest module goes" guest_module 0 unload
+	check "area $n: all pages are given back" await 30 all_unpinned
+done
+
 # ---- a guest is found, and asks ----
 unload vbalance_host
 check "discover: host module is loaded" load vbalance_host fail_point=discover fail_at=1

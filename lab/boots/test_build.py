@@ -3,6 +3,7 @@
 each, and for none that is newer than all of them."""
 
 import re
+import subprocess
 import unittest
 
 import booting  # noqa: F401
@@ -70,6 +71,21 @@ class Functions(unittest.TestCase):
                               log_of(kernels.default(), repo), re.M)
         self.assertEqual(said, ["ioeventfd_wrote(): missing in kvm: "
                                 "vbalance_host: feature kicks is off"])
+
+
+    def test_headers_declare_what_they_are_trusted_with(self):
+        facts = (paths.REPO / "host-mod/vbh_facts.c").read_text()
+        declared = set(re.findall(r"\bVB_FUNC\(\w+, (\w+),", facts))
+        self.assertGreater(len(declared), 3)
+        for kernel in FOUND:
+            (common,) = kernels.get(kernel).root.path.glob(
+                "usr/src/linux-headers-*-common*")
+            found = subprocess.run(
+                ["grep", "-rhoE", rf"\b({'|'.join(declared)})\(",
+                 "include", "arch/x86/include"], cwd=common, text=True,
+                stdout=subprocess.PIPE, check=True).stdout
+            self.assertEqual({f.rstrip("(") for f in found.split()}, declared,
+                             kernel)
 
 
 class Range(unittest.TestCase):

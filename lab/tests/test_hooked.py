@@ -46,7 +46,9 @@ class Hooked(unittest.TestCase):
                 canaries = set(re.findall(
                     r"^[a-z].*\b(\w+)\(.*\);$",
                     (paths.REPO / folder / prototypes).read_text(), re.M))
-            self.assertEqual(canaries, declared)
+            # Some headers may declare what others do not.
+            self.assertLessEqual(declared, canaries)
+            self.assertLessEqual(canaries, declared | hidden)
 
     def test_tracepoints(self):
         text = sources("guest-mod")
