@@ -170,6 +170,7 @@ COVERAGE := $(OUT)/coverage.json
 coverage: python
 	rm -f $(COVERAGE)
 	lab/lab test --long --coverage --coverage-total $(COVERAGE) \
+		--coverage-known lab/untested.json \
 		--host-kernel coverage --guest-kernel coverage --env LONG=1
 
 clean:

@@ -48,6 +48,35 @@ class Uncovered(unittest.TestCase):
         self.assertEqual(coverage.uncovered(data, {"a/b.c": ["f();"]}), [])
 
 
+class Judge(unittest.TestCase):
+    LINES = ["E a/b.c:2: return -EIO;", "E a/b.c:7: return -EIO;",
+             "  a/b.c:9: n++;"]
+
+    def test_not_known(self):
+        self.assertEqual(coverage.judge(self.LINES, []), [
+            "no test, and no reason: a/b.c:2: return -EIO;",
+            "no test, and no reason: a/b.c:7: return -EIO;"])
+
+    def test_known_once_for_each_time(self):
+        known = [{"file": "a/b.c", "lines": ["\treturn -EIO;"], "why": ""}]
+        self.assertEqual(coverage.judge(self.LINES, known), [
+            "no test, and no reason: a/b.c:7: return -EIO;"])
+        self.assertEqual(coverage.judge(self.LINES, known * 2), [])
+
+    def test_of_another_file(self):
+        known = [{"file": "b.c", "lines": ["return -EIO;"] * 2, "why": ""}]
+        self.assertEqual(len(coverage.judge(self.LINES, known)), 4)
+
+    def test_known_and_no_error_path(self):
+        known = [{"file": "a/b.c", "lines": ["n++;"], "why": ""}]
+        self.assertEqual(coverage.judge(self.LINES[2:], known), [])
+
+    def test_known_that_ran(self):
+        known = [{"file": "a/b.c", "lines": ["return -EIO;"] * 3, "why": ""}]
+        self.assertEqual(coverage.judge(self.LINES, known), [
+            "has run, or is not there: a/b.c: return -EIO;"])
+
+
 class Collect(unittest.TestCase):
     def setUp(self):
         context = tempfile.TemporaryDirectory()

@@ -129,6 +129,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_env_option(c, "environment of the boots' tests")
     c.add_argument("--coverage", action="store_true",
                    help="which lines of the modules ran, by file")
+    c.add_argument("--coverage-known", type=Path, metavar="FILE",
+                   help="with --coverage: an error path that never ran and is "
+                   "not listed there is a failure, and one that is and did")
     c.add_argument("--coverage-total", type=Path, metavar="FILE",
                    help="with what earlier runs have put there, and for later "
                         "ones")

@@ -6,6 +6,7 @@ See Documentation/coverage.md.
 
 from __future__ import annotations
 
+import collections
 import json
 import re
 import shutil
@@ -83,6 +84,39 @@ def uncovered(data: dict, source: dict[str, list[str]]) -> list[str]:
     return found
 
 
+def read_known(path: Path) -> list[dict]:
+    try:
+        known = json.loads(path.read_text())
+        assert all(set(k) == {"file", "lines", "why"} for k in known)
+    except (OSError, ValueError, TypeError, AssertionError) as e:
+        raise LabError(f"{path}: not a list of file, lines and why: {e}")
+    return known
+
+
+def judge(lines: list[str], known: list[dict]) -> list[str]:
+    """What of uncovered()'s error paths is not known, and what is known and
+    ran: complaints.
+
+    @known: {"file", "lines" (as in the source, once for each time that they are
+    there), "why"}
+    """
+    left = collections.Counter(
+        (entry["file"], text.strip()) for entry in known
+        for text in entry["lines"])
+    said = []
+    # Those that have to be known first.
+    for line in sorted(lines, key=lambda l: not l.startswith("E")):
+        place, _, text = line[2:].partition(": ")
+        key = (place.rpartition(":")[0], text)
+        if left[key]:
+            left[key] -= 1
+        elif line.startswith("E"):
+            said.append(f"no test, and no reason: {line[2:]}")
+    said += [f"has run, or is not there: {file}: {text}"
+             for (file, text), n in left.items() for _ in range(n)]
+    return said
+
+
 def _stamp(path: Path) -> bytes:
     """Of the build that a file of gcov's belongs to: its third word."""
     return path.read_bytes()[8:12]
@@ -104,10 +138,12 @@ def collect(out: Path, work: Path) -> int:
     return len(sets)
 
 
-def report(kernel: Kernel, out: Path, total: Path | None = None) -> None:
+def report(kernel: Kernel, out: Path, total: Path | None = None,
+           known: list[dict] | None = None) -> None:
     """Prints a table by file; details go into files in `out`.
 
     @total: file in which several runs are added up; the table is of all.
+    @known: what may be left, see judge().
     """
     modules = build.modules(kernel, coverage=True)
     tree = next(iter(modules.values())).parent / build.TREE
@@ -137,3 +173,6 @@ def report(kernel: Kernel, out: Path, total: Path | None = None) -> None:
     errors = sum(line.startswith("E") for line in lines)
     print(f"{len(lines)} lines never ran, {errors} of them on error paths: "
           f"{out / 'uncovered.txt'}")
+    said = [] if known is None else judge(lines, known)
+    if said:
+        raise LabError("\n".join(["error paths that never ran:", *said]))

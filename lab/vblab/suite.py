@@ -461,10 +461,10 @@ def _python_tests(folder: str, work: Path,
     return results
 
 
-def _coverage(used: tuple[str, str], out: Path,
-              total: Path | None) -> list[Result]:
+def _coverage(used: tuple[str, str], out: Path, total: Path | None,
+              known: list[dict] | None) -> list[Result]:
     built = [k for k in used if k not in kernels.packaged()]
-    coverage.report(kernels.get((built or used)[0]), out, total)
+    coverage.report(kernels.get((built or used)[0]), out, total, known)
     return []
 
 
@@ -473,6 +473,9 @@ def run(o: argparse.Namespace) -> int:
         pattern = re.compile(o.filter)
     except re.error as e:
         raise LabError(f"--filter: not a regular expression: {e}")
+    if o.coverage_known and not o.coverage:
+        raise LabError("--coverage-known goes with --coverage")
+    known = o.coverage_known and coverage.read_known(o.coverage_known)
     boots = select(load_boots(TESTS), pattern)
     left_out: list[str] = []
     # Asked for by name they are not left out.
@@ -542,7 +545,7 @@ def run(o: argparse.Namespace) -> int:
                 tally.add(results)
         if o.coverage:
             tally.add(_or_failed("coverage", lambda: _coverage(
-                used, out, o.coverage_total)))
+                used, out, o.coverage_total, known)))
 
     def last_words() -> None:
         if left_out:
