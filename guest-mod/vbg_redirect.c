@@ -310,14 +310,16 @@ static void vbg_redirect_publish(const struct vbg_table *t)
  * The keys follow each move by themselves; this is for what else changes: a
  * new area, CPUs, interrupts, the parameter.
  * Context: the maintenance work item, under vbg_irqs_mutex; sleeps.
- * Return: false: to be called again soon, as CPUs come or go. That is not
- * waited for: one that goes may itself wait for I/O (blk_mq_hctx_notify_offline())
- * that only the sweep of an area that has gone serves, by this work item.
+ * Return: false: to be called again soon, as a handler was running, or as CPUs
+ * come or go. That is not waited for: one that goes may itself wait for I/O
+ * (blk_mq_hctx_notify_offline()) that only the sweep of an area that has gone
+ * serves, by this work item.
  */
 bool vbg_redirect_refresh(void)
 {
 	const struct vbg_table *t = rcu_dereference_protected(vbg_table,
 					lockdep_is_held(&vbg_irqs_mutex));
+	bool done = true;
 	int n;
 
 	if (!cpus_read_trylock())
@@ -326,15 +328,16 @@ bool vbg_redirect_refresh(void)
 	cpus_read_unlock();
 	/*
 	 * Who had the number before may have left a key behind for a moment:
-	 * what was redirected by that is looked for.
+	 * what was redirected by that is looked for. A handler that runs may
+	 * have looked before that came.
 	 */
 	for (n = 0; t && n < t->nr; n++) {
 		if (!t->irqs[n]->fresh)
 			continue;
-		t->irqs[n]->fresh = false;
-		vbg_sweep_irq(t->irqs[n]);
+		t->irqs[n]->fresh = vbg_sweep_irq(t->irqs[n]) == -EBUSY;
+		done &= !t->irqs[n]->fresh;
 	}
-	return true;
+	return done;
 }
 
 /* ---- pending bits ---- */

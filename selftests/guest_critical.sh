@@ -59,6 +59,11 @@ awk -v irq=$IRQ '
 	} }
 	END { print within + 0, silent + 0 }' "$KTAP_TMP/polls" "$KTAP_TMP/looks" > "$KTAP_TMP/within"
 echo "# $(wc -l < "$KTAP_TMP/polls") polls, $(wc -l < "$KTAP_TMP/looks") looks; within one, and nothing said: $(cat "$KTAP_TMP/within")"
+for file in polls looks; do
+	# Not the same time: nothing could have been seen.
+	awk -v what=$file 'NR == 1 { from = $1 } { to = $2 }
+		END { print "# " what " from " from " to " to }' "$KTAP_TMP/$file"
+done
 check "it says so until NAPI is done" awk '{ exit !($1 > 20 && $2 == 0) }' "$KTAP_TMP/within"
 
 # ---- at rest ----

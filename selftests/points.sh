@@ -237,8 +237,12 @@ check "gone: the disk's driver goes" block unbind
 check "gone: its interrupts are forgotten all the same" await 60 disk_forgotten
 guest_fails sweep 0
 equal "gone: what is not there is not interrupted" "$(g 0 gstat sweeps_late)" "$late"
+guest_fails sweep 1
 check "gone: the driver comes back" block bind
 check "gone: and its interrupts" await 60 knows_all
+check "gone: one was just served, and not looked at" await 60 guest_failed
+all_swept() { ! g 0 'cols $GUEST/irqs name swept' | grep "^${BLOCK%% *}-" | grep -q ' 0$'; }
+check "gone: it is looked at again" await 60 all_swept
 traffic_start "$(guest_ip 0)"
 check "gone: packets are answered" traffic_more 5
 rescans() { [ "$(g 0 gstat rescans)" -gt "$1" ]; }
