@@ -21,13 +21,7 @@ static inline struct dentry *vb_debugfs_try(const char *name)
 {
 	struct dentry *dir, *top = debugfs_lookup(VB_DEBUGFS_TOP, NULL);
 	bool found = !IS_ERR_OR_NULL(top);
-	int err = vb_fault("debugfs");
 
-	if (err) {
-		if (found)
-			dput(top);
-		return ERR_PTR(err);
-	}
 	if (!found)
 		top = debugfs_create_dir(VB_DEBUGFS_TOP, NULL);
 	if (IS_ERR(top))
@@ -47,10 +41,11 @@ static inline struct dentry *vb_debugfs_try(const char *name)
 static inline struct dentry *vb_debugfs_get(const char *name)
 {
 	struct dentry *dir;
-	int tries = 3;
+	int err, tries = 3;
 
 	do {
-		dir = vb_debugfs_try(name);
+		err = vb_fault("debugfs");
+		dir = err ? ERR_PTR(err) : vb_debugfs_try(name);
 	} while ((dir == ERR_PTR(-EEXIST) || dir == ERR_PTR(-ENOENT)) &&
 		 --tries);
 	if (IS_ERR(dir))

@@ -3,7 +3,7 @@
 # A checkout and DKMS, for `make dkms-install` and `make dkms-uninstall`:
 #
 #	dkms.sh install VERSION [KERNEL]   another version is replaced, when this
-#				one has been built
+#				one has been built for all kernels that have it
 #	dkms.sh mayremove	is what there is not a package's?
 #	dkms.sh remove		all versions that this or DKMS knows
 #
@@ -104,7 +104,7 @@ add_and_install() {	# VERSION [KERNEL]
 	have=$(with_modules)
 	others=$(versions | grep -Fxv "$version")
 	# What is left of one that failed.
-	forget "$version" || exit
+	forget "$version"
 	mark "$version" && make -s dkms-source && dkms add "vbalance/$version" || exit
 
 	# No kernel that has modules is left without.
