@@ -131,6 +131,12 @@ struct argument {
 
 enum { GROUP_A, GROUP_B };
 
+/* What no declaration here is of. */
+#define MEMBER_AT(what, offset, size)					\
+	{ what, VB_FACT_MEMBER, 0, offset, size, NULL, false, false }
+#define SIZE_OF(what, size)						\
+	{ what, VB_FACT_SIZE, 0, 0, size, NULL, false, false }
+
 #define FACTS(outer_func, enum_value)					\
 	VB_MEMBER(GROUP_A, outer, next),				\
 	VB_MEMBER(GROUP_A, outer, flag),				\
@@ -316,11 +322,11 @@ static void test_similar(void)
 {
 	static const struct vb_fact f[] = {
 		/* Only the struct in a member with a name has it. */
-		{ "outer.x", VB_FACT_MEMBER, 0, 16, 4, NULL, false },
-		{ "outer.y", VB_FACT_MEMBER, 0, 32, 24, NULL, false },
+		MEMBER_AT("outer.x", 16, 4),
+		MEMBER_AT("outer.y", 32, 24),
 		/* There are two beginnings of this, and a longer one. */
-		{ "cube.edges", VB_FACT_MEMBER, 0, 4, 24, NULL, false },
-		{ "cube", VB_FACT_SIZE, 0, 0, 32, NULL, false },
+		MEMBER_AT("cube.edges", 4, 24),
+		SIZE_OF("cube", 32),
 		VB_FUNC(0, idle, "4()"),
 		VB_FUNC(0, idle, "4("),
 		VB_FUNC(0, idle, "4)"),
@@ -378,10 +384,10 @@ static void test_similar(void)
 static void test_references(void)
 {
 	static const struct vb_fact f[] = {
-		{ "holder.in.y", VB_FACT_MEMBER, 0, 16, 24, NULL, false },
-		{ "holder.own.z", VB_FACT_MEMBER, 0, 40, 4, NULL, false },
+		MEMBER_AT("holder.in.y", 16, 24),
+		MEMBER_AT("holder.own.z", 40, 4),
 		/* Its name is one of the kernel's strings. */
-		{ "deep.own", VB_FACT_MEMBER, 0, 0, 4, NULL, false },
+		MEMBER_AT("deep.own", 0, 4),
 		VB_FUNC(0, hold, "4(inner*,holder*)"),
 	};
 	struct vb_finding r[ARRAY_SIZE(f)] = { 0 };
@@ -583,8 +589,8 @@ static void test_broken(void)
 static void test_circles(void)
 {
 	static const struct vb_fact f[] = {
-		{ "loop.x", VB_FACT_MEMBER, 0, 0, 4, NULL, false },
-		{ "alias.x", VB_FACT_MEMBER, 0, 0, 4, NULL, false },
+		MEMBER_AT("loop.x", 0, 4),
+		MEMBER_AT("alias.x", 0, 4),
 		VB_TRACE(0, circle, "0()"),
 	};
 	struct vb_finding r[ARRAY_SIZE(f)] = { 0 };
@@ -617,11 +623,10 @@ static void test_real(void)
 {
 	struct real { u64 tv_sec; long tv_nsec; };
 	static const struct vb_fact f[] = {
-		{ "timespec64.tv_nsec", VB_FACT_MEMBER, 0,
-		  offsetof(struct real, tv_nsec), 8, NULL, false },
-		{ "timespec64", VB_FACT_SIZE, 0, 0, sizeof(struct real), NULL, false },
+		MEMBER_AT("timespec64.tv_nsec", offsetof(struct real, tv_nsec), 8),
+		SIZE_OF("timespec64", sizeof(struct real)),
 		VB_FUNC(0, kfree, "0(*)"),
-		{ "timespec64.tv_sec", VB_FACT_MEMBER, 0, 8, 8, NULL, false },
+		MEMBER_AT("timespec64.tv_sec", 8, 8),
 	};
 	struct vb_finding r[ARRAY_SIZE(f)] = { 0 };
 	static char data[64 << 20];
