@@ -27,6 +27,9 @@ log_says() {	# REGEX
 		grep -v "(not with this kernel's" | grep -q "vbalance_host: $1"
 }
 
+# Without a page.
+vm_seen() { grep -q '^active 0' "$(vm_dir 0)/registration"; }
+
 # host_without HOOK FEATURE [PARAMETER]: another one may need it as well ($also)
 host_without() {
 	for other in $MISSING "$REFUSED"; do
@@ -39,7 +42,6 @@ host_without() {
 		if [ "$other" != $MISSING ]; then
 			:	# The same in all that follows.
 		elif [ "$2" = registration ]; then
-			vm_seen() { grep -q '^active 0' "$(vm_dir 0)/registration"; }
 			check "$what: the VM is seen" await 60 vm_seen
 			equal "$what: the guest's source" "$(g 0 gstat source)" steal
 		else
@@ -141,7 +143,6 @@ equal "$what: off is" "$(host_off)" "registration redirect boost$repay rings kic
 check "$what: debugfs says why" grep -q "^kicks off (ioeventfd_write: error -8)" $HOST/features
 check "$what: the log as well" \
 	log_says "built for a kernel that was not tried, and nothing tells what ioeventfd_write is here"
-vm_seen() { grep -q '^active 0' "$(vm_dir 0)/registration"; }
 check "$what: the VM is seen" await 60 vm_seen
 unload vbalance_host
 show_btf
