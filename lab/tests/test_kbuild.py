@@ -29,6 +29,25 @@ class Missed(unittest.TestCase):
         self.assertEqual(kbuild.settings("# CONFIG_A=y would be wrong\n"), {})
 
 
+class Why(unittest.TestCase):
+    def why(self, *lines):
+        with tempfile.NamedTemporaryFile("w") as log:
+            log.write("".join(f"{line}\n" for line in lines))
+            log.flush()
+            return kbuild._why(Path(log.name)).splitlines()
+
+    def test_far_from_the_end(self):
+        said = ["ld: cpu.o: undefined reference to `__asan_load4'",
+                "make[1]: *** [Makefile:81: vmlinux] Error 1"]
+        self.assertEqual(
+            self.why("  CC      lib/error-inject.o", said[0], "  CC      a.o",
+                     said[1], *["  LD [M]  net/bridge.ko"] * 50), said)
+
+    def test_nothing_of_that_kind(self):
+        lines = [f"line {n}" for n in range(50)]
+        self.assertEqual(self.why(*lines), lines[10:])
+
+
 class Install(unittest.TestCase):
     MODULES = "usr/lib/modules/6.12-debug"
     FILES = (f"{MODULES}/modules.dep", "boot/System.map-6.12-debug",

@@ -102,13 +102,22 @@ def ensure(root: PackageRoot, name: str, spec: dict) -> str:
     return release
 
 
+def _why(log: Path) -> str:
+    """Compilers run side by side, and the others go on: what one of them says
+    is far from the end."""
+    said = [line for line in log.read_text(errors="replace").splitlines()
+            if re.search(r"\berror: |undefined reference|not found|\*\*\* ",
+                         line)]
+    return "\n".join(said[:40]) or tail(log, 40)
+
+
 def _step(root: PackageRoot, script: str, words: list[str],
           work: Path) -> None:
     log = work / "log"
     status = root.chroot(["nice", "sh", "-ec", script, "sh", *words], log,
                          work=work, cwd=f"/{WORK_IN_ROOT}")
     if status:
-        raise LabError(f"building a kernel failed:\n{tail(log, 40)}")
+        raise LabError(f"building a kernel failed:\n{_why(log)}")
 
 
 def _make(root: PackageRoot, name: str, spec: dict, ending: str) -> None:
