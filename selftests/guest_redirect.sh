@@ -262,7 +262,7 @@ check "policy=paper: interrupts are moved" await 120 has_grown moves $(($(gstat 
 policy cost
 keys_fit "moved by us"
 before=$(gstat foreign)
-guest 0 'irqbalance --foreground -t 1 >/dev/null 2>&1 </dev/null &' </dev/null
+guest 0 "irqbalance --foreground -t ${SLOW:-1} >/dev/null 2>&1 </dev/null &" </dev/null
 check "irqbalance: interrupts are moved" await 120 has_grown foreign "$before"
 check "irqbalance: all goes on" more 20
 keys_fit "moved by irqbalance"
