@@ -72,12 +72,16 @@ say 1
 
 # Holders are none of these: what ends here was the fast path.
 more_than() { [ "$(boost "$1" "$2")" -gt "$3" ]; }
+boost_us=$(cat $HOST_PARAMETERS/boost_us)
 echo 0 > $HOST_PARAMETERS/holder_us
+# What serves at leisure, as debug kernels do, is done within one boost.
+echo 20000 > $HOST_PARAMETERS/boost_us
 sleep 1
 fast=$(boost 0 fast_path) done=$(boost 0 ended_done)
 check "guest 0: the fast path" await 120 more_than 0 fast_path "$fast"
 check "guest 0: it is done when the rings allow interrupts" await 120 more_than 0 ended_done "$done"
 echo 100000 > $HOST_PARAMETERS/holder_us
+echo "$boost_us" > $HOST_PARAMETERS/boost_us
 say 0
 
 # As its guest stops and starts the device.
