@@ -143,8 +143,8 @@ model: python
 unit:
 	$(MAKE) -C selftests/unit check
 
-# QUICK=1: without what is marked long. BEGIN_WITHIN=MINUTES: boots
-# that have not begun by then are skipped.
+# QUICK=1: without what is marked long. BEGIN_WITHIN=MINUTES: boots,
+# and the tests in them, that have not begun by then are skipped.
 test: python
 	lab/lab test $(if $(QUICK),,--long) $(BEGIN_WITHIN:%=--begin-within %)
 

@@ -154,24 +154,39 @@ class Results(unittest.TestCase):
         self.assertIn("timeout -k 60 9 guest 0 "
                       "'cd /lab/selftests && exec ./g.sh'", text)
 
-    def test_timeout_of_one_that_will_not_end(self):
+    def driven(self, tests, **how):
+        """States, with shell text by name for tests, each of which has 1 s."""
         with tempfile.TemporaryDirectory() as d, \
                 mock.patch.object(suite, "KILL_AFTER", 1):
-            for name, text in (
-                    ("lib.sh", ""), ("b.sh", "echo 1..1; echo ok 1 - y"),
-                    ("a.sh", "trap : TERM; echo 1..1; echo ok 1 - x\n"
-                             "while :; do sleep 1; done")):
+            for name, text in {"lib.sh": "", **tests}.items():
                 path = Path(d) / name
                 path.write_text(f"#!/bin/sh\n{text}\n")
                 path.chmod(0o755)
-            boot = Boot("b", [], [Test("l1", "a.sh"), Test("l1", "b.sh")], 1)
-            text = suite.driver(boot).replace("/lab/lib.sh", f"{d}/lib.sh")
+            boot = Boot("b", [], [Test("l1", name) for name in tests], 1)
+            text = suite.driver(boot, **how)
+            text = text.replace("/lab/lib.sh", f"{d}/lib.sh")
             text = text.replace("/lab/selftests", d)
             output = subprocess.run(["sh", "-c", text], timeout=60, text=True,
                                     capture_output=True, check=True).stdout
             results = suite.boot_results(boot, output, 0, "")
-        self.assertEqual([r.state for r in results],
-                         ["passed", "failed", "passed", "passed"])
+        return [r.state for r in results]
+
+    def test_timeout_of_one_that_will_not_end(self):
+        self.assertEqual(self.driven({
+            "a.sh": "trap : TERM; echo 1..1; echo ok 1 - x\n"
+                    "while :; do sleep 1; done",
+            "b.sh": "echo 1..1; echo ok 1 - y"}),
+            ["passed", "failed", "passed", "passed"])
+
+    def test_late(self):
+        # This machine's clock, and an hour.
+        up = float(Path("/proc/uptime").read_text().split()[0])
+        tests = {name: "echo 1..1; echo ok 1 - x" for name in ("a.sh", "b.sh")}
+        for seconds, state in ((0.5, "skipped"), (up, "skipped"),
+                               (up + 3600.5, "passed")):
+            with self.subTest(seconds):
+                self.assertEqual(self.driven(tests, seconds=seconds),
+                                 ["passed", state, "passed"])
 
 
 class Words(unittest.TestCase):
@@ -215,13 +230,14 @@ class Lacking(unittest.TestCase):
             if lacking in prepared[-1]:
                 raise LabError(f"no kernel {lacking}\nand a log")
 
-        def start(boot, out):
+        def start(boot, out, seconds):
             self.begun += 1
+            self.seconds.append(seconds)
             proc = mock.Mock(returncode=0)
             return suite._Running(boot, out, proc, 0)
 
         prepared = []
-        self.begun = 0
+        self.begun, self.seconds = 0, []
         self.patch(session, "prepare", prepare)
         self.patch(suite, "_start", start)
         self.patch(suite, "_finish", lambda r, output: [
@@ -261,7 +277,9 @@ class Lacking(unittest.TestCase):
             with self.subTest(begins):
                 _, tally = self.run_boots(
                     [Boot(name, [], BOOT.tests) for name in "abc"], "no kernel",
-                    may_begin=lambda: self.begun < begins)
+                    left=lambda: 60 * (begins - self.begun))
+                self.assertEqual(self.seconds,
+                                 [60 * n for n in range(begins, 0, -1)])
                 self.assertEqual([r.name for r in tally.results],
                                  [f"{name}: ran" for name in "abc"[:begins]])
                 self.assertEqual(self.late, [*"abc"[begins:]])
@@ -279,16 +297,16 @@ class Lacking(unittest.TestCase):
                 self.said.truncate(0)
                 status, lines = self.suite(
                     "--filter", r"^smoke( 6\.1)?$", *words,
-                    boots=lambda boots, may_begin: [
-                        b for b in boots[2 - late:] if not may_begin()])
+                    boots=lambda boots, left: [
+                        b for b in boots[2 - late:] if left() <= 0])
                 self.assertEqual(status, int(late == 2))
                 self.assertEqual([line for line in lines
                                   if re.match("(SKIPPED|FAILED) ", line)], said)
 
-    def suite(self, *words, boots=lambda boots, may_begin: []):
-        def run_boots(wanted, side, taken, out, tally, may_begin):
+    def suite(self, *words, boots=lambda boots, left: []):
+        def run_boots(wanted, side, taken, out, tally, left):
             tally.add([Result("boots", PASSED)])
-            return boots(wanted, may_begin)
+            return boots(wanted, left)
 
         self.patch(session, "make_out", lambda explicit: Path(self.folder))
         self.patch(suite, "temp_dir", lambda parent, prefix:

@@ -125,7 +125,8 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--long", action="store_true",
                    help="also what is marked long")
     c.add_argument("--begin-within", type=options.natural, metavar="MINUTES",
-                   help="boots that have not begun by then are skipped")
+                   help="boots, and the tests in them, that have not begun "
+                   "by then are skipped")
     options.add_env_option(c, "environment of the boots' tests")
     c.add_argument("--coverage", action="store_true",
                    help="which lines of the modules ran, by file")

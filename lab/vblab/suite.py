@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import math
 import os
 import re
 import shlex
@@ -39,6 +40,8 @@ TEST_TIMEOUT = 120
 KILL_AFTER = 60
 # What busybox's and coreutils' `timeout` exit with then.
 TIMED_OUT = (143, 124, 137)
+# No exit status.
+LATE = -1
 
 
 @dataclass(frozen=True)
@@ -184,17 +187,22 @@ def on_kernels(boots: list[Boot], host: str, guest: str) -> list[Boot]:
             if fits(b, host, guest) and _has_part(b, host, guest)]
 
 
-# Shell: begin N, end N STATUS; what split_output() and durations() read.
+# Shell: begin N, end N STATUS, late N SECONDS; what split_output() and
+# durations() read. The clock of late begins with the machine.
 MARKS = [
     'begin() { began=$(date +%s); printf "\\n@test begin %s\\n" "$1"; }',
     'end() {',
     'printf "\\n# took %s s" $(($(date +%s) - began))',
     'printf "\\n@test end %s %s\\n" "$1" "$2"; }',
+    'late() {',
+    '[ "$(cut -d . -f 1 /proc/uptime)" -ge "$2" ] || return',
+    'printf "\\n@test late %s\\n" "$1"; }',
 ]
 
 
-def driver(boot: Boot) -> str:
-    """L1 script that runs the tests; marks where each begins and ends."""
+def driver(boot: Boot, seconds: float = math.inf) -> str:
+    """L1 script that runs the tests; marks where each begins and ends. All but
+    the first begin within @seconds after the machine, or do not."""
     lines = ["#!/bin/sh", ". /lab/lib.sh", "cd /lab/selftests", *MARKS]
     timeout = f"timeout -k {KILL_AFTER} {boot.test_timeout * boot.slow}"
     for i, test in enumerate(boot.tests):
@@ -205,19 +213,25 @@ def driver(boot: Boot) -> str:
             number = test.where[3:]
             inner = shlex.quote(f"cd /lab/selftests && exec {path}")
             command = f"{timeout} guest {number} {inner}"
-        lines += [f"begin {i}", f"{command} </dev/null 2>&1", f"end {i} $?"]
+        steps = [f"begin {i}", f"{command} </dev/null 2>&1", f"end {i} $?"]
+        if i and seconds < math.inf:
+            steps = [f"late {i} {int(seconds)} || {{", *steps, "}"]
+        lines += steps
     return "\n".join(lines + ["exit 0", ""])
 
 
 def split_output(text: str) -> dict[int, tuple[str, int | None]]:
-    """The driver's output to output and exit status by test number."""
+    """The driver's output to output and exit status by test number: None, if
+    it did not end; LATE, if it did not begin."""
     found: dict[int, tuple[str, int | None]] = {}
     current = None
     lines: list[str] = []
     for line in text.splitlines():
-        m = re.match(r"@test (begin|end) (\d+)(?: (\d+))?$", line)
+        m = re.match(r"@test (begin|end|late) (\d+)(?: (\d+))?$", line)
         if not m:
             lines.append(line)
+        elif m[1] == "late":
+            found[int(m[2])] = ("", LATE)
         elif m[1] == "begin":
             current = int(m[2])
             lines = []
@@ -245,6 +259,9 @@ def boot_results(boot: Boot, output: str, code: int,
         name = f"{boot.name}: {test.name}"
         if i in by_number:
             text, status = by_number[i]
+            if status == LATE:
+                results.append(Result(name, SKIPPED, "had not begun in time"))
+                continue
             if status in TIMED_OUT:
                 status = None
             results += ktap.judge(name, text, status)
@@ -300,9 +317,9 @@ def _run_words(boot: Boot, out: Path) -> list[str]:
             "--l1", str(out / "driver.sh"), "--out", str(out)]
 
 
-def _start(boot: Boot, out: Path) -> _Running:
+def _start(boot: Boot, out: Path, seconds: float) -> _Running:
     out.mkdir(parents=True)
-    (out / "driver.sh").write_text(driver(boot))
+    (out / "driver.sh").write_text(driver(boot, seconds))
     with (out / "lab.log").open("wb") as log:
         proc = subprocess.Popen(
             [sys.executable, str(paths.LAB / "lab"), *_run_words(boot, out)],
@@ -350,20 +367,21 @@ def _prepared(boots: list[Boot], tally: Tally) -> list[Boot]:
 
 def run_boots(boots: list[Boot], side: int, taken: Callable[[], int],
               out: Path, tally: Tally,
-              may_begin: Callable[[], bool] = lambda: True) -> list[Boot]:
+              left: Callable[[], float] = lambda: math.inf) -> list[Boot]:
     """Up to @side side by side, with what else runs; results in the order in
-    which they end. Return: those that did not begin, when none might."""
+    which they end. @left: seconds within which tests may begin. Return: boots
+    that did not begin, when none might."""
     waiting = list(enumerate(_prepared(boots, tally)))
     running: list[_Running] = []
     try:
         while waiting or running:
-            while waiting and len(running) < side - taken() and may_begin():
+            while waiting and len(running) < side - taken() and left() > 0:
                 n, boot = waiting.pop(0)
                 print(f"== boot {boot.name} {shlex.join(boot.args)}",
                       flush=True)
                 safe = re.sub(r"[^\w.-]+", "_", boot.name)
-                running.append(_start(boot, out / f"{n:02}-{safe}"))
-            if not running and not may_begin():
+                running.append(_start(boot, out / f"{n:02}-{safe}", left()))
+            if not running and left() <= 0:
                 break
             time.sleep(0.1)
             for r in [r for r in running if r.proc.poll() is not None]:
@@ -506,9 +524,10 @@ def run(o: argparse.Namespace) -> int:
     tally = Tally()
     start = time.monotonic()
 
-    def may_begin() -> bool:
-        return o.begin_within is None or \
-            time.monotonic() - start < o.begin_within * 60
+    def left() -> float:
+        if o.begin_within is None:
+            return math.inf
+        return o.begin_within * 60 + start - time.monotonic()
 
     def work(out: Path) -> None:
         with temp_dir(paths.tmp(), "test-") as folder:
@@ -534,7 +553,7 @@ def run(o: argparse.Namespace) -> int:
                     name, functools.partial(plain[name], name, folder)))
             late = run_boots(
                 boots, side, lambda: sum(t.is_alive() for t in beside.values()),
-                out, tally, may_begin)
+                out, tally, left)
             # No kernel code at all was run?
             state = SKIPPED if len(late) < len(boots) else FAILED
             tally.add([Result(f"boot {b.name}", state, "had not begun after "
