@@ -106,6 +106,8 @@ for n in 1 2; do
 done
 
 floods_stop
+# Detectors of debug kernels look through all memory when it is asked to stop.
+guest 1 'killall burn' </dev/null
 guest_stop 1
 one_folder() { [ "$(vm_folders)" = 1 ]; }
 check "guest 1 ends" await 60 one_folder
@@ -116,6 +118,7 @@ traffic_stop "guest 0 answers every packet once"
 # Nobody asked for it: the guests do not have the module.
 equal "guest 0: nothing was redirected" "$(host_count diverted) $(host_count posted)" "0 0"
 say 0
+guest 0 'killall burn' </dev/null
 guest_log_clean 0
 guest_stop 0
 check "all guests end" await 60 nothing_left
