@@ -80,8 +80,8 @@ sleep 1
 fast=$(boost 0 fast_path) done=$(boost 0 ended_done)
 check "guest 0: the fast path" await 120 more_than 0 fast_path "$fast"
 check "guest 0: it is done when the rings allow interrupts" await 120 more_than 0 ended_done "$done"
-echo 100000 > $HOST_PARAMETERS/holder_us
 echo "$boost_us" > $HOST_PARAMETERS/boost_us
+echo 100000 > $HOST_PARAMETERS/holder_us
 say 0
 
 # As its guest stops and starts the device.

@@ -301,7 +301,7 @@ need_peer() {
 # and its tap device drops the others once its queue is full.
 traffic_start() {	# ADDRESS
 	traffic_select "$1"
-	ping -n -i "$(awk -v slow="${SLOW:-1}" 'BEGIN { print slow / 20 }')" "$1" > "$KTAP_TRAFFIC" 2> "$KTAP_TRAFFIC.err" &
+	ping -n -i "$(LC_ALL=C awk -v slow="${SLOW:-1}" 'BEGIN { print slow / 20 }')" "$1" > "$KTAP_TRAFFIC" 2> "$KTAP_TRAFFIC.err" &
 	echo $! > "$KTAP_TRAFFIC.pid"
 	KTAP_KILL="$KTAP_KILL $!"
 }

@@ -11,15 +11,18 @@ class _KtapResult(unittest.TestResult):
     def __init__(self) -> None:
         super().__init__()
         self._number = 0
+        # Some tests redirect it, and their parts fail meanwhile.
+        self._out = sys.stdout
 
     def _line(self, test: unittest.TestCase, ok: bool, note: str = "") -> None:
         self._number += 1
         print(f"{'ok' if ok else 'not ok'} {self._number} - {test.id()}{note}",
-              flush=True)
+              file=self._out, flush=True)
 
     def _details(self, test, err) -> None:
         text = self._exc_info_to_string(err, test)
-        print("".join(f"# {line}\n" for line in text.splitlines()), end="")
+        print("".join(f"# {line}\n" for line in text.splitlines()),
+              end="", file=self._out)
 
     def addSuccess(self, test) -> None:
         super().addSuccess(test)
