@@ -296,6 +296,13 @@ struct vbh_feature_state {
 };
 
 extern struct vbh_feature_state vbh_features[VBH_NR_FEATURES];
+
+/* Is it on? Context: any. */
+static inline bool vbh_can(enum vbh_feature f)
+{
+	return !READ_ONCE(vbh_features[f].err);
+}
+
 extern bool vbh_kvm_present;
 
 void vbh_feature_set(enum vbh_feature f, int err, const char *detail);

@@ -122,9 +122,9 @@ static int vbh_area_begin(struct vbh_reg *reg)
 	u64 features = VB_HF_RUN_STATE;
 	int err = 0;
 
-	if (!vbh_features[VBH_F_REDIRECT].err)
+	if (vbh_can(VBH_F_REDIRECT))
 		features |= VB_HF_REDIRECT;
-	if (!vbh_features[VBH_F_BOOST].err)
+	if (vbh_can(VBH_F_BOOST))
 		features |= VB_HF_BOOST;
 	preempt_disable();
 	if (READ_ONCE(reg->hdr->magic) != VB_MAGIC ||

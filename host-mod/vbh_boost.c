@@ -121,7 +121,7 @@ void vbh_boost_want(struct vbh_vcpu *v, struct task_struct *task,
 {
 	struct vbh_boost *b = &v->boost;
 
-	if (vbh_features[VBH_F_BOOST].err || !READ_ONCE(vbh_boost_param) ||
+	if (!vbh_can(VBH_F_BOOST) || !READ_ONCE(vbh_boost_param) ||
 	    READ_ONCE(b->state) != VBH_BOOST_IDLE)
 		return;
 	if (ktime_get_mono_fast_ns() < READ_ONCE(b->not_before)) {
@@ -309,7 +309,7 @@ static void vbh_boost_missed(struct vbh_vcpu *v)
 	 * When the hooks go, this feature is off before: states are not
 	 * followed any more then, nor that a thread seen without a CPU ends.
 	 */
-	if (READ_ONCE(vbh_features[VBH_F_BOOST].err))
+	if (!vbh_can(VBH_F_BOOST))
 		goto out;
 	state = READ_ONCE(v->word) & VBH_STATE_MASK;
 	why = vbh_is_critical(v);
@@ -471,7 +471,7 @@ static bool vbh_boost_begin(struct vbh_vcpu *v)
  */
 static u64 vbh_boost_debt(const struct vbh_boost *b, u64 now)
 {
-	if (!READ_ONCE(vbh_boost_repay) || vbh_features[VBH_F_REPAY].err ||
+	if (!READ_ONCE(vbh_boost_repay) || !vbh_can(VBH_F_REPAY) ||
 	    now > b->debt_since + VBH_BOOST_DEBT_NS)
 		return 0;
 	return b->debt;

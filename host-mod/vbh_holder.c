@@ -207,7 +207,7 @@ static bool vbh_is_coming(const struct vbh_vcpu *v)
 	const struct task_struct *task;
 
 	/* Hooks that are going leave threads behind: as in vbh_boost_missed(). */
-	if (READ_ONCE(vbh_features[VBH_F_BOOST].err) ||
+	if (!vbh_can(VBH_F_BOOST) ||
 	    (READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_PREEMPTED ||
 	    vb_cycles_since(READ_ONCE(v->changed_tsc), rdtsc()) <
 	    (u64)VBH_COMING_NS * tsc_khz / 1000000)
@@ -380,6 +380,9 @@ void vbh_holder_irq(struct kvm *kvm, const struct vbh_vm *vm,
 	if (state != VB_VCPU_PREEMPTED &&
 	    (state != VB_VCPU_HALTED || !(says || urgent)))
 		return;
+	/* The facts about threads may be others. */
+	if (!vbh_can(VBH_F_BOOST))
+		return;
 	/*
 	 * Seen without a CPU inside KVM_RUN on this RCU read side: its thread
 	 * has to get one before it can end, and is not freed before the end of
@@ -434,7 +437,7 @@ bool vbh_holder_woken(struct vbh_vcpu *v)
 	int cpu;
 
 	/* As in vbh_is_coming(). */
-	if (READ_ONCE(vbh_features[VBH_F_BOOST].err) ||
+	if (!vbh_can(VBH_F_BOOST) ||
 	    (READ_ONCE(v->word) & VBH_STATE_MASK) != VB_VCPU_HALTED)
 		return true;
 	smp_rmb();	/* pairs with smp_wmb() in vbh_on_put() */

@@ -486,7 +486,7 @@ static void vbh_lift_tidy(const struct vbh_lift *l)
  * vbh_unlift() - make a thread what it was
  * @l: in use
  * @repay: CPU time to be taken off what the scheduler owes it, ns; what was is
- *	in @l->repaid
+ *	in @l->repaid. 0: how it is owed is not looked at
  *
  * Where the scheduler refuses to, it becomes SCHED_NORMAL (@l->left_normal).
  * vbh_lift_settle() has to follow.
@@ -500,7 +500,8 @@ void vbh_unlift(struct vbh_lift *l, u64 repay)
 	l->left_normal = false;
 	l->changed = !vbh_lift_is_ours(p);
 	if (!l->changed) {
-		l->repaid = vbh_lift_repay(p, repay);
+		if (repay)
+			l->repaid = vbh_lift_repay(p, repay);
 		l->left_normal = !vbh_lift_put_back(l);
 	}
 	vbh_lift_tidy(l);
@@ -606,12 +607,25 @@ void vbh_lift_init(const struct task_struct *lifter)
 			register_kretprobe(&vbh_changes[n]);
 }
 
+static void vbh_lift_unprobe(int err)
+{
+	int n;
+
+	for (n = 0; n < ARRAY_SIZE(vbh_changes); n++) {
+		if (!vbh_changes_err[n])
+			unregister_kretprobe(&vbh_changes[n]);
+		vbh_changes_err[n] = err;
+	}
+}
+
 /**
  * vbh_lift_error() - why may nothing be lifted?
  * @why: what differs, or is not probed
  *
- * Unseen, who may not have real-time threads could keep one of ours.
- * Context: after vbh_lift_init().
+ * Unseen, who may not have real-time threads could keep one of ours. What is
+ * found to differ since vbh_lift_init(), which may be before there is a /sys,
+ * is probed no more.
+ * Context: process, sleeps; after vbh_lift_init(), nothing is lifted.
  * Return: 0: it may; or a negative errno.
  */
 int vbh_lift_error(const char **why)
@@ -619,8 +633,10 @@ int vbh_lift_error(const char **why)
 	int n;
 
 	*why = vbh_facts_differ(VBH_F_BOOST);
-	if (*why)
+	if (*why) {
+		vbh_lift_unprobe(-ENOEXEC);
 		return -ENOEXEC;
+	}
 	for (n = 0; n < ARRAY_SIZE(vbh_changes); n++) {
 		*why = vbh_changes[n].kp.symbol_name;
 		if (vbh_changes_err[n])
@@ -632,9 +648,5 @@ int vbh_lift_error(const char **why)
 /* Nothing is lifted any more. */
 void vbh_lift_exit(void)
 {
-	int n;
-
-	for (n = 0; n < ARRAY_SIZE(vbh_changes); n++)
-		if (!vbh_changes_err[n])
-			unregister_kretprobe(&vbh_changes[n]);
+	vbh_lift_unprobe(-ENODEV);
 }

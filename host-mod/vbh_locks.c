@@ -35,7 +35,7 @@ static int vbh_waker_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 		return 1;
 	/* A guest's own guest talks to the guest. */
 	if (vcpu->arch.hflags & HF_GUEST_MASK ||
-	    !READ_ONCE(vbh_boost_param) || vbh_features[VBH_F_BOOST].err)
+	    !READ_ONCE(vbh_boost_param) || !vbh_can(VBH_F_BOOST))
 		return 1;
 	v = vbh_vcpu_find(vcpu);
 	asleep = vbh_holder_asleep(vcpu->kvm, vcpu->arch.regs[VCPU_REGS_RCX]);
