@@ -44,16 +44,24 @@ without() {
 	esac
 }
 
+missing() {	# SYMBOLS FUNCTION
+	! grep -q " [tT] $2\$" <<-END
+		$1
+	END
+}
+
 # hooked NAME-IN-vbh_facts.c WHERE SYMBOLS: those that WHERE has not
 hooked() {
 	sed -n "/vbh_facts_of_$1\[/,/^};/s/.*VB_\(HIDDEN_\)*FUNC(VBH_F_\([A-Z_]*\), \([a-z_0-9]*\).*/\2 \3/p" \
 		"$src/host-mod/vbh_facts.c" |
 		while read -r feature function; do
-			grep -q " [tT] $function\$" <<-END ||
-				$3
-			END
+			! missing "$3" "$function" ||
 				without "$feature" "vbalance: $function(): missing in $2: vbalance_host"
 		done
+	# As vbh_is_one_delivery() in vbh_hooks.c.
+	[ "$1" != kvm ] || ! missing "$3" __kvm_irq_delivery_to_apic ||
+		! missing "$3" kvm_irq_delivery_to_apic ||
+		echo "vbalance: __kvm_irq_delivery_to_apic(): missing in $2: vbalance_host: what may sleep on its way is not redirected"
 }
 
 hooked_in_module() {	# NAME-IN-vbh_facts.c MODULE
@@ -69,14 +77,24 @@ hooked_in_module() {	# NAME-IN-vbh_facts.c MODULE
 	hooked "$1" "${2##*/}" "$found"
 }
 
-hooked_in_kernel() {
+# Functions, without those of its modules.
+kernel_symbols() {
 	list=$VB_KALLSYMS
 	[ "$release" != "$(uname -r)" ] || list=${list:-/proc/kallsyms}
-	[ -r "$list" ] || return
-	# Without those of its modules, which come behind.
-	hooked kernel "the kernel" "$(grep -v '\]$' "$list")"
+	[ ! -r "$list" ] || awk 'NF == 3 && $2 ~ /^[tT]$/' "$list"
 }
 
+hooked_in_kernel() {
+	for name; do
+		[ -z "$kernel" ] || hooked "$name" "the kernel" "$kernel"
+	done
+}
+
+built_in() {	# OPTION
+	grep -q "^CONFIG_$1=y" "$config"
+}
+
+kernel=$(kernel_symbols)
 for probe; do
 	case $flags in
 	*" -DHAVE_$probe "*) answer=found ;;
@@ -92,10 +110,23 @@ elif ! has KPROBES; then
 else
 	need DYNAMIC_FTRACE "vbalance_host: hooks are kprobes, which cost more"
 	need VHOST_NET "vbalance_host: no rings, so guests without vbalance_guest are judged by time alone"
-	hooked_in_kernel
-	hooked_in_module kvm arch/x86/kvm/kvm
-	hooked_in_module vhost drivers/vhost/vhost_net
+	hooked_in_kernel kernel
+	# As VBH_KVM_BUILT_IN in vbh_facts.c.
+	if built_in KVM && ! grep -q "^CONFIG_KVM_X86=m" "$config"; then
+		hooked_in_kernel kvm
+	else
+		hooked_in_module kvm arch/x86/kvm/kvm
+	fi
+	if built_in VHOST_NET; then
+		hooked_in_kernel vhost
+	else
+		hooked_in_module vhost drivers/vhost/vhost_net
+	fi
 fi
+# As VBG_HAS_KDUMP in vbg_page.c.
+! has KEXEC_CORE || ! has CRASH_DUMP || [ -z "$kernel" ] ||
+	! missing "$kernel" machine_crash_shutdown ||
+	echo "vbalance: machine_crash_shutdown(): missing in the kernel: vbalance_guest: unload it before a kdump"
 need KPROBES "vbalance_guest: unload it before a kdump"
 need KVM_GUEST "vbalance_guest refuses to load: the kernel does not know that it is a guest"
 need DEBUG_FS "neither module shows anything there"

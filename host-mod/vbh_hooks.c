@@ -307,6 +307,18 @@ int vbh_probe_address(const char *symbol, unsigned long *at)
 	return vbh_probe_once(symbol, KPROBE_FLAG_DISABLED, at);
 }
 
+/*
+ * Older kernels do not have what may sleep apart (__kvm_irq_delivery_to_apic()),
+ * and need no hook on it: that function then calls the other one that is hooked.
+ */
+static bool vbh_is_one_delivery(const char *missing)
+{
+	unsigned long at;
+
+	return vbh_probe_address(missing, &at) == -ENOENT &&
+	       !vbh_probe_address("kvm_irq_delivery_to_apic", &at);
+}
+
 /* By the mechanism that the needed ones use. */
 static void vbh_deliver_add(void)
 {
@@ -328,11 +340,8 @@ static void vbh_deliver_add(void)
 		if (!err && !slow)
 			err_slow = vbh_kprobes_add_to(VBH_NR_H, &slow);
 	}
-	/*
-	 * Older kernels do not have it, and need none. That is no error of
-	 * ftrace's own.
-	 */
-	if (!err && slow && err_slow && vbh_probe_error(slow) != -ENOENT) {
+	/* That there is none is no error of ftrace's own. */
+	if (!err && slow && err_slow && !vbh_is_one_delivery(slow)) {
 		how = vbh_ops_on ? "ftrace, but not what may sleep" :
 				   "kprobe, but not what may sleep";
 		pr_warn("redirect: not what may sleep (%s: error %d)\n", slow,

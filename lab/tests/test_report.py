@@ -17,6 +17,7 @@ ALL = {"KVM": "m", "KPROBES": "y", "DYNAMIC_FTRACE": "y", "VHOST_NET": "m",
 FTRACE = "DYNAMIC_FTRACE: missing: vbalance_host: hooks are kprobes"
 RINGS = "VHOST_NET: missing: vbalance_host: no rings"
 KDUMP = "KPROBES: missing: vbalance_guest: unload it before a kdump"
+CRASH = "machine_crash_shutdown"
 BTF = "BTF: found: at load"
 WITHOUT = {
     (): (BTF,),
@@ -75,6 +76,10 @@ def hooked_in(name):
     return re.findall(r"VB_(?:HIDDEN_)?FUNC\(\w+, (\w+),", facts_of.partition("\n};")[0])
 
 
+# One of these is hooked, or calls what is.
+OLD_DELIVERY, DELIVERY = "kvm_irq_delivery_to_apic", "__kvm_irq_delivery_to_apic"
+
+
 class Functions(unittest.TestCase):
     """Of modules whose file is what a made-up nm says of it."""
     PATHS = {"kvm": "kernel/arch/x86/kvm/kvm.ko",
@@ -93,21 +98,31 @@ class Functions(unittest.TestCase):
             self.hooked[name] = hooked_in(name)
             self.module(name, self.hooked[name])
 
-    def module(self, name, functions):
+    def module(self, name, functions, more=(OLD_DELIVERY,)):
         path = self.modules / self.PATHS[name]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"00000000 {'tT'[n % 2]} {f}\n"
                                 f"00000000 d {f}_x\n00000000 t x_{f}\n"
-                                for n, f in enumerate(functions)))
+                                for n, f in enumerate(functions))
+                        + "".join(f"00000000 T {f}\n" for f in more))
         return path
 
-    def said(self, env=None):
-        said = report(ALL, env={
+    def said(self, env=None, config=ALL):
+        said = report(config, env={
             "VB_MODULES": str(self.modules),
             "PATH": f"{self.modules}/bin:{os.environ['PATH']}",
             **(env or {})})
-        self.assertEqual(said[-1:], report(ALL))
+        self.assertEqual(said[-1:], report(config))
         return said[:-1]
+
+    def kernel(self, functions, config=ALL):
+        """What is said of a kernel with these and of its modules with all."""
+        symbols = self.modules / "kallsyms"
+        symbols.write_text(
+            "".join(f"0000000000000000 T {f}\n" for f in functions)
+            + "".join(f"0000000000000000 t {f}\t[other]\n"
+                      for f in (*hooked_in("kernel"), CRASH)))
+        return self.said({"VB_KALLSYMS": str(symbols)}, config)
 
     def test_all_there(self):
         self.assertGreater(len(self.hooked["kvm"]), 5)
@@ -130,6 +145,15 @@ class Functions(unittest.TestCase):
                 self.assertEqual(len(set(said)), len(said))
             self.module(name, functions)
 
+    def test_what_may_sleep(self):
+        functions = self.hooked["kvm"]
+        self.module("kvm", functions, (DELIVERY,))
+        self.assertEqual(self.said(), [])
+        self.module("kvm", functions, ())
+        self.assertEqual(self.said(), [
+            f"vbalance: {DELIVERY}(): missing in kvm: vbalance_host: what "
+            "may sleep on its way is not redirected"])
+
     def test_which_feature(self):
         self.module("kvm", [f for f in self.hooked["kvm"]
                             if f != "ioeventfd_write"])
@@ -145,7 +169,7 @@ class Functions(unittest.TestCase):
         self.assertIn("vhost_net_ioctl(): missing", line)
 
     def test_not_to_be_read(self):
-        self.module("kvm", [])
+        self.module("kvm", [], ())
         (line,) = self.said()
         self.assertRegex(line, "^vbalance: kvm.ko: cannot be read: ")
 
@@ -155,19 +179,36 @@ class Functions(unittest.TestCase):
         self.assertEqual(self.said(), [])
 
     def test_in_the_kernel(self):
-        symbols = self.modules / "kallsyms"
         functions = hooked_in("kernel")
         self.assertGreater(len(functions), 1)
         for gone in ("", *functions):
-            symbols.write_text(
-                "".join(f"0000000000000000 T {f}\n" for f in functions
-                        if f != gone)
-                + "".join(f"0000000000000000 t {f}\t[other]\n"
-                          for f in functions))
-            said = self.said({"VB_KALLSYMS": str(symbols)})
+            said = self.kernel(f for f in functions if f != gone)
             self.assertEqual(said, [f"vbalance: {gone}(): missing in the "
                                     "kernel: vbalance_host: feature "
                                     "boost is off"] if gone else [])
+
+    def test_built_in(self):
+        config = {**ALL, "KVM": "y", "VHOST_NET": "y"}
+        functions = hooked_in("kernel") + [OLD_DELIVERY] + [
+            f for hooked in self.hooked.values() for f in hooked]
+        self.assertEqual(self.kernel(functions, config), [])
+        for gone in ("ioeventfd_write", "vhost_net_ioctl"):
+            (line,) = self.kernel([f for f in functions if f != gone], config)
+            self.assertIn(f"{gone}(): missing in the kernel: ", line)
+        # The functions are in the module of a vendor's.
+        self.assertEqual(self.kernel(
+            [f for f in functions if f not in self.hooked["kvm"]],
+            {**config, "KVM_X86": "m"}), [])
+
+    def test_kdump(self):
+        functions = hooked_in("kernel")
+        config = {**ALL, "KEXEC_CORE": "y", "CRASH_DUMP": "y"}
+        self.assertEqual(self.kernel([*functions, CRASH], config), [])
+        self.assertEqual(self.kernel(functions, config), [
+            f"vbalance: {CRASH}(): missing in the kernel: vbalance_guest: "
+            "unload it before a kdump"])
+        self.assertEqual(self.kernel(functions, {**ALL, "KEXEC_CORE": "y"}),
+                         [])
 
 
 class Probes(unittest.TestCase):
