@@ -14,4 +14,12 @@
 	 (n) == 1 ? (fregs)->regs.si : (fregs)->regs.dx)
 #endif
 
+/* Where they are read: to be compared with the running kernel (core/facts.h). */
+#ifdef HAVE_arch_ftrace_regs
+#define VB_FTRACE_ARG_FACTS(group)	\
+	VB_MEMBER(group, __arch_ftrace_regs, regs),
+#else
+#define VB_FTRACE_ARG_FACTS(group)	VB_MEMBER(group, ftrace_regs, regs),
+#endif
+
 #endif /* _VB_COMPAT_FTRACE_ARG_H */

@@ -69,7 +69,8 @@ static inline void vb_task_unclamp(struct task_struct *p,
 #endif
 }
 
-#if defined(HAVE_sched_vlag) && !defined(HAVE_sched_h_load)
+/* What lag means no header says: so in none that nobody has looked at. */
+#if defined(HAVE_sched_vlag) && defined(HAVE_tried) && !defined(HAVE_sched_h_load)
 #define VB_HAS_TASK_CHARGE	true
 
 /* The head of struct cfs_rq (kernel/sched/sched.h): what is queued there. */

@@ -7,6 +7,8 @@
 
 #ifdef HAVE_hf_smm_mask	/* not where KVM was configured without it */
 #define vb_vcpu_in_smm(vcpu)	(!!((vcpu)->arch.hflags & HF_SMM_MASK))
+#elif IS_ENABLED(CONFIG_KVM_SMM) && !defined(_VB_COMMON_BARE_H)
+#error KVM has system management mode, and HF_SMM_MASK does not tell of it
 #else
 #define vb_vcpu_in_smm(vcpu)	false
 #endif

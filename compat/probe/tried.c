@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 // found: of this kernel it is known what no header declares, should it have no BTF
-// missing: newer than any that was tried: without BTF what no header declares keeps its feature off
+// missing: not tried: boosts are not paid back; without BTF what no header declares is off
 /*
  * Functions that are hooked and constants that are used without any header that
  * tells their parameters or values were looked at in kernels up to 7.3, the
