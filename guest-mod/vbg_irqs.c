@@ -190,7 +190,7 @@ static bool vbg_inspect(unsigned int irq, struct vbg_seen *seen,
 		goto out_rcu;
 	desc = irq_data_to_desc(d);
 	raw_spin_lock_irqsave(&desc->lock, flags);
-	if (!desc->action || !desc->action->name)
+	if (vb_fault("freed") || !desc->action || !desc->action->name)
 		goto out_unlock;
 	seen->shared = vbg_is_shared_vector(desc->action->name);
 	/* With threadirqs the handler is the thread's. */

@@ -132,7 +132,7 @@ int vbg_serve(struct vbg_irq *i, enum vbg_serve_kind kind)
 	int err, cpu = smp_processor_id();
 	u64 start, stolen, ns;
 
-	/* Its device is going, we are about to hear of it: no test gets there. */
+	/* Its device is going, we are about to hear of it. */
 	if (!d)
 		return -ENOENT;
 	desc = irq_data_to_desc(d);

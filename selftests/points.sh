@@ -246,7 +246,7 @@ check "gone: it is looked at again" await 60 all_swept
 traffic_start "$(guest_ip 0)"
 check "gone: packets are answered" traffic_more 5
 rescans() { [ "$(g 0 gstat rescans)" -gt "$1" ]; }
-for point in inspect refresh; do
+for point in inspect freed refresh; do
 	guest_fails $point -1
 	check "$point: all goes on meanwhile" await 60 rescans "$(($(g 0 gstat rescans) + 2))"
 	[ $point = refresh ] || equal "$point: none is known" "$(known)" ""
@@ -255,10 +255,10 @@ for point in inspect refresh; do
 	check "$point: all are known again" await 60 knows_all
 	check "$point: packets are answered" traffic_more 10
 done
-traffic_stop "inspect, refresh: every packet is answered, once"
+traffic_stop "inspect, freed, refresh: every packet is answered, once"
 # The host may have set bits of those that were not known.
 QUEUES_GO=1
-balanced "inspect, refresh"
+balanced "inspect, freed, refresh"
 QUEUES_GO=
 check "refresh: guest module goes" guest_module 0 unload
 

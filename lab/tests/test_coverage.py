@@ -26,11 +26,13 @@ class Uncovered(unittest.TestCase):
     def test_error_paths(self):
         for line in ("goto err_free;", "return -ENOMEM;", "return -VB_EFAULT;",
                      "err = -EINVAL;", 'pr_warn("no");', "return NULL;",
-                     "err_free:"):
+                     "err_free:", "return PTR_ERR(t);", "err = PTR_ERR(t);",
+                     "err = size;"):
             with self.subTest(line):
                 self.assertEqual(self.lines((1, 0), "if (x)", line),
                                  [f"E a/b.c:2: {line}"])
-        for line in ("return 0;", "goto again;", "x = -1;", "n++;"):
+        for line in ("return 0;", "goto again;", "x = -1;", "n++;",
+                     "err = more(n);"):
             with self.subTest(line):
                 self.assertEqual(self.lines((1, 0), "if (x)", line),
                                  [f"  a/b.c:2: {line}"])

@@ -46,6 +46,7 @@ gcovr --root . --merge-mode-functions=separate "$@" --json ../coverage.json --tx
 # What a failure is answered with.
 _ERROR_PATH = re.compile(r"\bgoto (err|out|fail|no_)|\breturn -\w*E[A-Z]+\b"
                          r"|[=?:] -\w*E[A-Z]+\b|\breturn (err|ret|NULL);"
+                         r"|\b(return|err =) PTR_ERR\(|\berr = [a-z]+;"
                          r"|\bpr_(err|warn)|^(err|out|fail|no)_?\w*:")
 
 
