@@ -86,9 +86,13 @@ traces_of() {	# MODULE
 	pidof vbalance_boost
 } 2>/dev/null
 
-# FAULTY_SPARSE=1: not each allocation, but the more the farther apart.
+# Each of the first FAULTY_FROM allocations, then they are the more the farther
+# apart: on a debug kernel a step takes half a minute.
+FAULTY_ALL=1000000
+[ "${SLOW:-1}" = 1 ] || FAULTY_ALL=16
+FAULTY_FROM=$FAULTY_ALL
 faulty_next() {
-	faulty_n=$((faulty_n + 1 + ${FAULTY_SPARSE:-0} * faulty_n / 4))
+	faulty_n=$((faulty_n + 1 + faulty_n / FAULTY_FROM))
 }
 
 faulty_begin() {	# MODULE
@@ -99,7 +103,7 @@ faulty_begin() {	# MODULE
 	faulty_tries=0
 }
 
-# Nothing of it is left, and it can be loaded.
+# Nothing of it is left.
 faulty_clean() {	# MODULE
 	if loaded "$1" && ! rmmod "$1"; then
 		echo "# allocation $faulty_n: it cannot be unloaded"
@@ -111,7 +115,11 @@ faulty_clean() {	# MODULE
 		diff "$KTAP_TMP/before" "$KTAP_TMP/after" | sed 's/^/# /'
 		return 1
 	fi
-	insmod "$faulty_m" && rmmod "$1" && return
+}
+
+# And it can be loaded: of steps it is the next one that shows it.
+faulty_again() {	# MODULE
+	faulty_clean "$1" && insmod "$faulty_m" && rmmod "$1" && return
 	echo "# allocation $faulty_n: then it cannot be loaded and unloaded"
 	return 1
 }
@@ -142,7 +150,8 @@ faulty_steps() {
 	done
 	echo "# $((faulty_tries - 1)) allocations failed: $(sort "$KTAP_TMP/seen" |
 		uniq -c | awk '{ n = $1; $1 = ""; printf "%s: %d  ", $0, n }')"
-	[ "$faulty_got" = "ok all" ] && no_symbols "$faulty_name"
+	[ "$faulty_got" = "ok all" ] && faulty_again "$faulty_name" &&
+		no_symbols "$faulty_name"
 }
 
 faulty_load() {	# PARAMETERS
@@ -167,7 +176,7 @@ faulty_calls() {
 		faulty_clean "$1" || return 1
 	done
 	echo "# $((faulty_n - 1)) calls failed, then: $faulty_got"
-	[ "${faulty_got% all}" = ok ] && faulty_clean "$1" && no_symbols "$1" &&
+	[ "${faulty_got% all}" = ok ] && faulty_again "$1" && no_symbols "$1" &&
 		[ "$faulty_n" -gt 1 ]
 }
 

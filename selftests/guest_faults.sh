@@ -22,9 +22,9 @@ for parameters in "" remap=affinity; do
 		faulty_unloads vbalance_guest "$parameters"
 done
 show_btf
-FAULTY_SPARSE=1
+FAULTY_FROM=4
 check "loading without memory, while the kernel's description is read" \
 	faulty_loads vbalance_guest ""
-FAULTY_SPARSE=0
+FAULTY_FROM=$FAULTY_ALL
 no_leak
 ktap_end

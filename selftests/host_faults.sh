@@ -23,10 +23,10 @@ for parameters in "" hook=kprobe observe=1; do
 		faulty_unloads vbalance_host "$parameters"
 done
 show_btf
-FAULTY_SPARSE=1
+FAULTY_FROM=4
 check "loading without memory, while the kernel's description is read" \
 	faulty_loads vbalance_host ""
-FAULTY_SPARSE=0
+FAULTY_FROM=$FAULTY_ALL
 
 vm_unpinned() {
 	[ "$(stat_of "$HOST/stats" pages_pinned)" = "$(stat_of "$HOST/stats" pages_unpinned)" ]
@@ -55,7 +55,7 @@ if [ -e /dev/kvm ] && command -v kvm_registration >/dev/null; then
 	echo "# $vm_faults allocations failed"
 	check "some allocations failed" [ "$vm_faults" -gt 2 ]
 	embed "then a VM finds everything as it should be" kvm_registration
-	check "nothing is left" faulty_clean vbalance_host
+	check "nothing is left" faulty_again vbalance_host
 else
 	skip "VMs without memory" "no /dev/kvm, or kvm_registration is not built"
 fi

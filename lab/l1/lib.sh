@@ -129,7 +129,7 @@ guest_wait() {
 		echo "guest_wait: guest $1 was not started" >&2
 		return 1
 	}
-	if ! agent wait $((3 + $1)) "${2:-$((120 * SLOW))}" "$lab_pid"; then
+	if ! agent wait $((3 + $1)) "${2:-$((240 * SLOW))}" "$lab_pid"; then
 		tail -n 5 "$LAB_RUN/qemu-l2-$1.log" >&2
 		return 1
 	fi
