@@ -35,7 +35,7 @@ ODD = {
 }
 # The modules, uncompressed; DKMS's certificate, and another one of that name.
 MODULES_OF = """set -e
-mkdir /mnt/work/$K && cd /mnt/work/$K
+mkdir /mnt/work/${TO:-$K} && cd /mnt/work/${TO:-$K}
 for f in /lib/modules/$K/updates/dkms/vbalance_*; do
 	cp "$f" . && case $f in *.xz) xz -d "${f##*/}" ;; esac
 done
@@ -44,6 +44,15 @@ EXPORT = MODULES_OF + """cd ..
 openssl x509 -inform DER -in /var/lib/dkms/mok.pub -out mok.pem
 openssl req -new -x509 -nodes -subj "/CN=DKMS module signing key" \
 	-newkey rsa:2048 -keyout other.key -out other.pem 2>/dev/null
+"""
+# Of somebody's own, as Documentation/install.md says.
+OWN_KEY = "/etc/dkms/framework.conf.d/key.conf"
+USE_OWN_KEY = f"""cd /root && openssl req -new -x509 -nodes -subj /CN=own \\
+	-newkey rsa:2048 -keyout module.key -outform DER -out module.der &&
+openssl x509 -inform DER -in module.der -out /mnt/work/own.pem &&
+grep -E '^ +mok_(signing_key|certificate)=' \\
+	/mnt/repo/Documentation/install.md > {OWN_KEY} &&
+test "$(wc -l < {OWN_KEY})" = 2
 """
 # The kernel's question: is this the message of a key that I know about this?
 VERIFY = """cd /mnt/work && openssl cms -verify -binary -inform DER \\
@@ -189,8 +198,11 @@ class Package(StoryTest):
                            SYSTEMD_PROC_CMDLINE=words)
         story.step("verify", "cd /usr/lib/systemd/system && "
                    f"systemd-analyze verify {' '.join(UNITS)}")
+        story.step("own-key", USE_OWN_KEY)
         story.step("upgrade", "dpkg -i /mnt/work/newer/vbalance-dkms_*.deb")
         story.step("upgraded", INSTALLED, K=cls.kernel)
+        story.step("export-own", MODULES_OF, K=cls.kernel, TO="own")
+        story.step("no-key", f"rm {OWN_KEY} /root/module.*")
         story.step("upgraded-status", "dkms status")
         story.step("upgraded-info", UPGRADED_INFO, K=cls.kernel)
         story.step("upgraded-sources", SOURCES)
@@ -283,23 +295,27 @@ class Package(StoryTest):
 
     def test_signatures(self):
         self.output("export")
+        self.output("own-key")
+        self.output("export-own")
+        folders = {self.kernel: "mok", "own": "own"}
         if WHOLE:
             self.output("export-other")
+            folders[self.other] = "mok"
         verify = Story(self.root, self.work)
         expected = {}
-        for path in (self.work / kernel / f"{module}.ko"
-                     for kernel in (self.kernel, self.other)[:1 + bool(WHOLE)]
-                     for module in MODULES):
+        for path in (self.work / folder / f"{module}.ko"
+                     for folder in folders for module in MODULES):
             signed, message = split_module(path.read_bytes())
             other = bytearray(signed)
             other[len(other) // 2] ^= 1
             for name, data in (("as-signed", signed), ("changed", other)):
-                for key in ("mok", "other"):
+                for key in ("mok", "other", "own"):
                     step = f"{path.parent.name}-{path.stem}-{name}-{key}"
                     (self.work / step).write_bytes(data)
                     (self.work / f"{step}.p7s").write_bytes(message)
                     verify.step(step, VERIFY, FILE=step, KEY=key)
-                    expected[step] = step.endswith("as-signed-mok")
+                    expected[step] = (name == "as-signed" and
+                                      key == folders[path.parent.name])
         self.assertEqual({name: step.status == 0
                           for name, step in verify.run().items()}, expected)
 
