@@ -367,7 +367,7 @@ held() {	# it has stayed so while idle vCPUs were looked at
 	guest 0 'burn 4 </dev/null >/dev/null 2>&1 &'
 	return 1
 }
-check "busy: what is pending is put back" await 240 held
+check "busy: what is pending is put back" await 480 held
 guest_fails busy 0
 check "busy: what was set pending is taken in the end" await 60 balance 0
 resting=$(ticks)
