@@ -309,14 +309,14 @@ int vbh_probe_address(const char *symbol, unsigned long *at)
 
 /*
  * Older kernels do not have what may sleep apart (__kvm_irq_delivery_to_apic()),
- * and need no hook on it: that function then calls the other one that is hooked.
+ * and need no hook on it: they call the other one that is hooked.
  */
 static bool vbh_is_one_delivery(const char *missing)
 {
 	unsigned long at;
 
 	return vbh_probe_address(missing, &at) == -ENOENT &&
-	       !vbh_probe_address("kvm_irq_delivery_to_apic", &at);
+	       vbh_probe_address("kvm_irq_delivery_to_apic", &at) != -ENOENT;
 }
 
 /* By the mechanism that the needed ones use. */
