@@ -37,9 +37,7 @@ resized() {
 	check "$name: network interrupts are $1" await 120 every_device "$1" name 'virtio[0-9]*-input'
 	# More of them: while one ring is reset others are served, and itself until then.
 	for address in "$IP" "$IP1"; do
-		ping -f -q "$address" > /dev/null &
-		floods="$floods $!"
-		KTAP_KILL="$KTAP_KILL $!"
+		flood_start "$address"
 	done
 	failed=
 	for round in $(seq "$2"); do
@@ -49,9 +47,7 @@ resized() {
 		echo "# $(ktap_uptime) s: $size"
 	done
 	equal "$name: rings get another size $2 times, and packets go on" "$failed" ""
-	# shellcheck disable=SC2086 # a list of process ids
-	{ kill $floods; wait $floods; } 2>/dev/null
-	floods=
+	floods_stop
 	traffic_forget
 	traffic_start "$IP"
 	traffic_start "$IP1"
@@ -59,7 +55,6 @@ resized() {
 	count_from_here
 	check "$name: network interrupts are $1 afterwards" await 120 every_device "$1" name 'virtio[0-9]*-input'
 }
-floods=
 # Bits of a ring that is being reset are of no interrupt.
 QUEUES_GO=1
 

@@ -33,19 +33,10 @@ all_forgotten() {
 	[ "$(stat_of "$HOST/stats" rings_learnt)" = "$(stat_of "$HOST/stats" rings_forgotten)" ]
 }
 
-flood() {	# N: as fast as it answers, all its vCPUs busy
+busy() {	# N: all its vCPUs
 	guest "$1" "killall burn 2>/dev/null; burn $VCPUS >/dev/null 2>&1 </dev/null &"
-	ping -n -q -f "$(guest_ip "$1")" > /dev/null 2>&1 &
-	FLOODS="$FLOODS $!"
-	KTAP_KILL=$FLOODS
 }
-FLOODS=
-
-floods_stop() {
-	# shellcheck disable=SC2086 # a list of process ids
-	{ kill $FLOODS; wait $FLOODS; } 2>/dev/null
-	KTAP_KILL=
-}
+idle() { guest "$1" 'killall burn' </dev/null; }	# N
 
 unload vbalance_host
 check "load, with guests there" load_host
@@ -59,8 +50,10 @@ guest_wait 0
 check "a guest that starts: its rings are known" await 60 rings_are 0 $RINGS
 equal "guest 1: no ring is known" "$(boost 1 rings)" 0
 
-flood 0
-flood 1
+for n in 0 1; do
+	busy $n
+	flood_start "$(guest_ip $n)"
+done
 check "guest 0: holders are boosted" await 120 some 0 holder
 check "guest 0: they are done when the rings allow interrupts" await 120 some 0 ended_done
 check "guest 0: with the rings open there is no holder" await 120 some 0 no_holder
@@ -107,18 +100,20 @@ done
 
 floods_stop
 # Detectors of debug kernels look through all memory when it is asked to stop.
-guest 1 'killall burn' </dev/null
+idle 0
+idle 1
 guest_stop 1
 one_folder() { [ "$(vm_folders)" = 1 ]; }
 check "guest 1 ends" await 60 one_folder
 equal "guest 0: its rings are still known" "$(boost 0 rings)" $RINGS
+busy 0
 traffic_start "$(guest_ip 0)"
 check "guest 0 answers" traffic_more 20
 traffic_stop "guest 0 answers every packet once"
 # Nobody asked for it: the guests do not have the module.
 equal "guest 0: nothing was redirected" "$(host_count diverted) $(host_count posted)" "0 0"
 say 0
-guest 0 'killall burn' </dev/null
+idle 0
 guest_log_clean 0
 guest_stop 0
 check "all guests end" await 60 nothing_left

@@ -301,9 +301,29 @@ need_peer() {
 # and its tap device drops the others once its queue is full.
 traffic_start() {	# ADDRESS
 	traffic_select "$1"
-	ping -n -i "$(LC_ALL=C awk -v slow="${SLOW:-1}" 'BEGIN { print slow / 20 }')" "$1" > "$KTAP_TRAFFIC" 2> "$KTAP_TRAFFIC.err" &
+	ping -n -i "$(traffic_interval)" "$1" > "$KTAP_TRAFFIC" 2> "$KTAP_TRAFFIC.err" &
 	echo $! > "$KTAP_TRAFFIC.pid"
 	KTAP_KILL="$KTAP_KILL $!"
+}
+traffic_interval() { LC_ALL=C awk -v slow="${SLOW:-1}" 'BEGIN { print slow / 20 }'; }
+
+# Unseen: as fast as it answers, at least 100 a second. A guest on a debug kernel
+# would never be done with them, and so get few interrupts.
+flood_start() {	# ADDRESS
+	ktap_rate=-f
+	[ "${SLOW:-1}" = 1 ] || ktap_rate=-i$(traffic_interval)
+	ping -n -q "$ktap_rate" "$1" > /dev/null 2>&1 &
+	KTAP_FLOODS="$KTAP_FLOODS $!"
+	KTAP_KILL="$KTAP_KILL $!"
+}
+KTAP_FLOODS=
+
+floods_stop() {
+	for ktap_ping in $KTAP_FLOODS; do
+		{ kill "$ktap_ping"; wait "$ktap_ping"; } 2>/dev/null
+		KTAP_KILL=$(echo "$KTAP_KILL " | sed "s/ $ktap_ping / /")
+	done
+	KTAP_FLOODS=
 }
 
 traffic_select() {	# ADDRESS
