@@ -84,10 +84,8 @@ kernel_symbols() {
 	[ ! -r "$list" ] || awk 'NF == 3 && $2 ~ /^[tT]$/' "$list"
 }
 
-hooked_in_kernel() {
-	for name; do
-		[ -z "$kernel" ] || hooked "$name" "the kernel" "$kernel"
-	done
+hooked_in_kernel() {	# NAME-IN-vbh_facts.c
+	[ -z "$kernel" ] || hooked "$1" "the kernel" "$kernel"
 }
 
 built_in() {	# OPTION

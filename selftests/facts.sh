@@ -103,7 +103,7 @@ host_does_without '0(task_struct*,8)' '0(task_struct*,4)' set_user_nice boost
 host_does_without '8(file*,4,8)' '8(file*,8,8)' vhost_net_ioctl rings
 host_does_without '4(kvm_vcpu*,kvm_io_device*,' '8(kvm_vcpu*,kvm_io_device*,' ioeventfd_write kicks
 # Of what is redirected a part, where the kernel has it.
-if grep -q ' __kvm_irq_delivery_to_apic' /proc/kallsyms; then
+if grep -qw __kvm_irq_delivery_to_apic /proc/kallsyms; then
 	what="__kvm_irq_delivery_to_apic"
 	host_with '4(kvm*,kvm_lapic*,kvm_lapic_irq*,' '8(kvm*,kvm_lapic*,kvm_lapic_irq*,'
 	ok $? "$what differs: loaded"
