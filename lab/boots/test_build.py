@@ -14,11 +14,12 @@ PROBES = {p.stem for p in (paths.REPO / "compat/probe").glob("*.c")} \
 FOUND = {
     "6.1": {"pin_user_pages_vmas", "hf_smm_mask", "task_events",
             "tried", "vector_events"},
-    "6.12": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
-             "sched_vlag", "hf_smm_mask", "task_events", "tried",
-             "vector_events"},
-    "newest": {"ftrace_regs_get_argument", "irqstat", "custom_slice",
-               "hrtimer_setup", "task_throttled",
+    "6.12": {"arch_ftrace_regs", "ftrace_regs_get_argument", "irqstat",
+             "custom_slice", "pgty_hugetlb", "sched_vlag", "hf_smm_mask",
+             "task_events", "tried", "vector_events"},
+    "newest": {"arch_ftrace_regs", "ftrace_regs_get_argument", "irqstat",
+               "custom_slice", "hrtimer_setup", "page_compound_info",
+               "pgty_hugetlb", "task_throttled",
                "vhost_features_array", "hf_smm_mask", "task_events",
                "vector_events"},
 }
