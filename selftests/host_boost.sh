@@ -8,6 +8,8 @@
 . "$(dirname "$0")/ktap.sh"
 # shellcheck source=selftests/stormlib.sh
 . "$KTAP_DIR/stormlib.sh"
+# shellcheck source=selftests/btflib.sh
+. "$KTAP_DIR/btflib.sh"
 need_root
 need_module vbalance_host
 [ -e /dev/kvm ] || skip_all "no /dev/kvm"
@@ -65,10 +67,21 @@ else
 	skip "soon" "no trace events"
 	skip "offline" "no trace events"
 fi
+repays=$(grep -c "^boost_repay on" $HOST/features)
 embed "paid back" kvm_boost_repay
 embed "fairness" kvm_boost_fair "$@"
 embed "liars" kvm_boost_liars "$@"
 check "unload" unload vbalance_host
+# Threads are boosted, but nothing is read of where they queue.
+if [ "$repays" = 1 ] && [ -e /sys/kernel/btf/vmlinux ]; then
+	cp "$(module_path vbalance_host)" "$KTAP_TMP/doctored.ko"
+	doctor "$KTAP_TMP/doctored.ko" cfs_rq.load.weight cfs_rq.load.weighT
+	check "the queue differs: load" insmod "$KTAP_TMP/doctored.ko"
+	embed "the queue differs" kvm_boost_repay off
+	check "the queue differs: unload" unload vbalance_host
+else
+	skip "the queue differs" "nothing is paid back, or nothing to compare with"
+fi
 for what in unload unload-asleep; do
 	check "$what: load" load vbalance_host
 	embed "$what" kvm_boost_late $what
