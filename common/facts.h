@@ -17,11 +17,23 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/utsname.h>
+#include <asm/paravirt.h>
 
 #include "../compat/hrtimer.h"
 #include "../compat/tried.h"
 #include "../core/facts.h"
 #include "fault.h"
+
+#ifdef CONFIG_PARAVIRT_XXL
+/* By its place in here the kernel puts something else in the place of cli. */
+#define VB_PARAVIRT_FACTS(group)					\
+	VB_MEMBER(group, paravirt_patch_template, irq.save_fl),		\
+	VB_MEMBER(group, paravirt_patch_template, irq.irq_disable),	\
+	VB_MEMBER(group, paravirt_patch_template, irq.irq_enable),
+#else
+#define VB_PARAVIRT_FACTS(group)
+#endif
 
 /*
  * What both modules hand to functions that they link to: symbol versions cover
@@ -35,6 +47,8 @@
 	VB_SIZE(group, page),						\
 	VB_MEMBER(group, notifier_block, notifier_call),		\
 	VB_MEMBER(group, seq_file, private),				\
+	VB_MEMBER(group, uts_namespace, name),				\
+	VB_PARAVIRT_FACTS(group)					\
 	VB_HRTIMER_FACTS(group)
 #define VB_KPROBE_FACTS(group)						\
 	VB_SIZE(group, kprobe),						\
@@ -70,7 +84,8 @@ static ssize_t vb_btf_read(const char *path, void **data)
 
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	size = i_size_read(file_inode(file));
+	/* Not of its inode: nothing has been compared. */
+	size = vfs_llseek(file, 0, SEEK_END);
 	if (size > 0 && size < VB_BTF_MAX)
 		*data = kvmalloc(size, GFP_KERNEL);
 	while (*data && at < size) {

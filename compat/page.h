@@ -2,7 +2,8 @@
 /*
  * What the kernel's inline functions read of struct page for page_folio(),
  * folio_test_hugetlb(), folio_test_swapbacked() and put_page(): to be compared
- * with the running kernel (core/facts.h).
+ * with the running kernel (core/facts.h). Not of which types put_page() leaves
+ * alone: no page of user space's is of one.
  */
 #ifndef _VB_COMPAT_PAGE_H
 #define _VB_COMPAT_PAGE_H
@@ -18,6 +19,8 @@
 #ifdef HAVE_pgty_hugetlb
 #define VB_PAGE_TYPE_FACTS(group)	\
 	VB_MEMBER(group, page, page_type), VB_CONSTANT(group, PGTY_hugetlb),
+#elif defined(PG_hugetlb)	/* 6.9 to 6.11: a bit in it */
+#define VB_PAGE_TYPE_FACTS(group)	VB_MEMBER(group, page, page_type),
 #else
 #define VB_PAGE_TYPE_FACTS(group)
 #endif

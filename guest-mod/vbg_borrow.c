@@ -171,7 +171,7 @@ static enum hrtimer_restart vbg_borrow_fn(struct hrtimer *timer)
 	b->fired = true;
 	if (!ns)
 		return HRTIMER_NORESTART;
-	hrtimer_forward_now(timer, ns_to_ktime(ns));
+	hrtimer_forward(timer, ktime_get(), ns_to_ktime(ns));
 	vbg_stat_inc(VBG_S_TIMER_ARMED);
 	return HRTIMER_RESTART;
 }

@@ -33,6 +33,9 @@ static const struct vb_fact vbg_facts[] = {
 #ifdef CONFIG_KPROBES
 	VB_KPROBE_FACTS(VBG_F_LOAD)
 #endif
+#ifdef CONFIG_PARAVIRT_XXL
+	VB_MEMBER(VBG_F_LOAD, paravirt_patch_template, cpu.read_msr_safe),
+#endif
 	VB_SIZE(VBG_F_LOAD, delayed_work),
 	VB_SIZE(VBG_F_LOAD, xarray),
 	VB_TRACE(VBG_F_LOAD, irq_handler_entry, "0(*,4,irqaction*"),
@@ -42,6 +45,8 @@ static const struct vb_fact vbg_facts[] = {
 	VB_TRACE(VBG_F_LOAD, local_timer_entry, "0(*,4"),
 	VB_TRACE(VBG_F_LOAD, local_timer_exit, "0(*,4"),
 	VB_TRACE(VBG_F_LOAD, cpu_idle, "0(*,4,4"),
+	/* By memalloc_noio_save(). */
+	VB_MEMBER(VBG_F_LOAD, task_struct, flags),
 	VB_MEMBER(VBG_F_LOAD, irq_desc, lock),
 	VB_MEMBER(VBG_F_LOAD, irq_desc, irq_data),
 	VB_MEMBER(VBG_F_LOAD, irq_desc, irq_common_data),
@@ -86,9 +91,8 @@ static const struct vb_fact vbg_facts[] = {
 	VB_MEMBER(VBG_F_REDIRECT, irq_chip, name),
 
 	VB_TASK_EVENT_FACTS(VBG_F_TASK)
-	VB_MEMBER(VBG_F_TASK, task_struct, flags),
 	VB_MEMBER(VBG_F_TASK, task_struct, comm),
-	VB_MEMBER(VBG_F_TASK, thread_info, cpu),
+	VB_MEMBER(VBG_F_TASK, task_struct, thread_info.cpu),
 };
 
 /* Whose types the headers did not tell: nobody knows what would be called. */

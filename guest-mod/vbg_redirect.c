@@ -232,12 +232,29 @@ static bool vbg_is_remapped(struct irq_data *d)
 	       !parent->chip || strcmp(parent->chip->name, "APIC");
 }
 
+/* Where it goes, and the key of that. Context: its descriptor is locked. */
+static u64 vbg_key_read(struct vbg_irq *i, const struct vbg_area *a,
+			struct irq_data *d)
+{
+	struct msi_msg msg;
+
+	WRITE_ONCE(i->where, vbg_irq_where(i, NULL));
+	/* Its message may be of another size. */
+	if (vbg_facts_differ(VBG_F_REDIRECT) || !irq_data_get_msi_desc(d))
+		return 0;
+	i->remapped = vbg_is_remapped(d);
+	get_cached_msi_msg(i->irq, &msg);
+	i->logical = vb_msi_is_logical(msg.address_lo);
+	i->known = true;
+	return vbg_key_of(i, a, i->where, msg.arch_data.vector,
+			  vb_msi_dest(msg.address_lo, msg.address_hi));
+}
+
 /* @a: the area, or NULL: only what we need ourselves. */
 static void vbg_key_refresh(struct vbg_irq *i, const struct vbg_area *a)
 {
 	struct irq_data *d = irq_get_irq_data(i->irq);
 	struct irq_desc *desc;
-	struct msi_msg msg;
 	unsigned long flags;
 	u64 key = 0;
 
@@ -249,17 +266,8 @@ static void vbg_key_refresh(struct vbg_irq *i, const struct vbg_area *a)
 	i->known = false;
 	/* One that the probes do not find (no memory) would not follow. */
 	if (desc->action && desc->action->dev_id == i->dev_id &&
-	    irqd_is_activated(d) && irq_data_get_msi_desc(d) &&
-	    vbg_irq_find(i->irq) == i) {
-		i->remapped = vbg_facts_differ(VBG_F_REDIRECT) ||
-			      vbg_is_remapped(d);
-		get_cached_msi_msg(i->irq, &msg);
-		i->logical = vb_msi_is_logical(msg.address_lo);
-		i->known = true;
-		WRITE_ONCE(i->where, vbg_irq_where(i, NULL));
-		key = vbg_key_of(i, a, i->where, msg.arch_data.vector,
-				 vb_msi_dest(msg.address_lo, msg.address_hi));
-	}
+	    irqd_is_activated(d) && vbg_irq_find(i->irq) == i)
+		key = vbg_key_read(i, a, d);
 	vbg_key_store(i, key);
 	raw_spin_unlock_irqrestore(&desc->lock, flags);
 }
@@ -370,7 +378,7 @@ static enum hrtimer_restart vbg_retry_fn(struct hrtimer *timer)
 {
 	if (!__this_cpu_read(vbg_retry_new))
 		return HRTIMER_NORESTART;
-	hrtimer_forward_now(timer, ns_to_ktime(VBG_RETRY_BUSY_NS));
+	hrtimer_forward(timer, ktime_get(), ns_to_ktime(VBG_RETRY_BUSY_NS));
 	return HRTIMER_RESTART;
 }
 

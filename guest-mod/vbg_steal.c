@@ -31,8 +31,11 @@ void vbg_steal_attach_cpu(void *unused)
 	/* A host without the feature answers with #GP; off is 0. */
 	if (!rdmsr_safe(MSR_KVM_STEAL_TIME, &low, &high)) {
 		msr = (u64)high << 32 | low;
-		if (msr & KVM_MSR_ENABLED && pfn_valid(msr >> PAGE_SHIFT))
+		if (msr & KVM_MSR_ENABLED)
 			st = __va(msr & KVM_STEAL_VALID_BITS);
+		/* Not pfn_valid(), which is inline: it reads structures. */
+		if (st && !virt_addr_valid(st))
+			st = NULL;
 	}
 	this_cpu_write(vbg_steal, st);
 }

@@ -106,6 +106,7 @@ int vbh_lift(struct vbh_lift *l, struct task_struct *p);
 void vbh_unlift(struct vbh_lift *l, u64 repay);
 bool vbh_lift_settle(struct vbh_lift *l);
 void vbh_lift_init(const struct task_struct *lifter);
+void vbh_lift_check(void);
 int vbh_lift_error(const char **why);
 void vbh_lift_exit(void);
 

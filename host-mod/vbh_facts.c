@@ -49,11 +49,13 @@ static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_MEMBER(VBH_F_LOAD, kretprobe, nmissed),
 	VB_MEMBER(VBH_F_LOAD, kretprobe, data_size),
 	VB_SIZE(VBH_F_LOAD, kretprobe_instance),
+	/* Of the thread that boosts (set_current_state()), also without boosts. */
+	VB_MEMBER(VBH_F_LOAD, task_struct, __state),
 	VB_MEMBER(VBH_F_BOOST, task_struct, usage),
+	VB_MEMBER(VBH_F_BOOST, task_struct, rcu),
 	VB_MEMBER(VBH_F_BOOST, task_struct, thread_info.cpu),
 	VB_MEMBER(VBH_F_BOOST, task_struct, thread_info.flags),
 	VB_MEMBER(VBH_F_BOOST, task_struct, pid),
-	VB_MEMBER(VBH_F_BOOST, task_struct, __state),
 	VB_MEMBER(VBH_F_BOOST, task_struct, flags),
 	VB_MEMBER(VBH_F_BOOST, task_struct, on_rq),
 	VB_MEMBER(VBH_F_BOOST, task_struct, on_cpu),
@@ -113,6 +115,9 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 	VB_MEMBER(VBH_F_REGISTRATION, mm_struct, pinned_vm),
 	VB_PAGE_FACTS(VBH_F_REGISTRATION)
 	VB_MEMBER(VBH_F_REGISTRATION, kvm_vcpu, arch.regs),
+	/* Of these two only lockdep asks, for kvm_memslots(). */
+	VB_MEMBER(VBH_F_REGISTRATION, kvm, slots_lock),
+	VB_MEMBER(VBH_F_REGISTRATION, kvm, srcu),
 	VB_MEMBER(VBH_F_REGISTRATION, kvm, memslots),
 	VB_MEMBER(VBH_F_REGISTRATION, kvm_memslots, last_used_slot),
 	VB_MEMBER(VBH_F_REGISTRATION, kvm_memslots, gfn_tree),
@@ -143,10 +148,12 @@ static const struct vb_fact vbh_facts_of_kvm[] = {
 	VB_MEMBER(VBH_F_LOCKS, kvm_vcpu, arch.regs),
 };
 
-/* Structures of its own are not read: only what user space gives it. */
+/* No structure of vhost's is read: only what user space gives it. */
 static const struct vb_fact vbh_facts_of_vhost[] = {
 	VB_HIDDEN_FUNC(VBH_F_RINGS, vhost_net_ioctl, "8(file*,4,8)"),
 	VB_HIDDEN_FUNC(VBH_F_RINGS, vhost_net_release, "4(inode*,file*)"),
+	/* By pagefault_disable(). */
+	VB_MEMBER(VBH_F_RINGS, task_struct, pagefault_disabled),
 };
 
 static const char *vbh_differs[VBH_F_LOAD + 1];

@@ -415,6 +415,7 @@ static int vbh_hooks_on(void)
 	int err, f;
 
 	vbh_facts_check_kvm();
+	vbh_lift_check();
 	err = vbh_run_state_add();
 	if (err) {
 		for (f = VBH_F_RUN_STATE + 1; f < VBH_F_CHECK; f++)

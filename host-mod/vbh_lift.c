@@ -456,6 +456,8 @@ static u64 vbh_lift_repay(struct task_struct *p, u64 ns)
 	unsigned long flags;
 	u64 repaid = 0;
 
+	if (WARN_ON_ONCE(vbh_facts_differ(VBH_F_REPAY)))
+		return 0;
 	raw_spin_lock_irqsave(&p->pi_lock, flags);
 	if (rt_task(p) && vbh_lift_is_ours(p) && READ_ONCE(p->on_rq))
 		repaid = vb_task_charge(p, ns);
@@ -619,13 +621,23 @@ static void vbh_lift_unprobe(int err)
 }
 
 /**
+ * vbh_lift_check() - probe no more what is found to differ only now
+ *
+ * vbh_lift_init() may have been before there was a /sys.
+ * Context: process, sleeps; after vbh_facts_check_kvm(), nothing is lifted.
+ */
+void vbh_lift_check(void)
+{
+	if (vbh_facts_differ(VBH_F_BOOST))
+		vbh_lift_unprobe(-ENOEXEC);
+}
+
+/**
  * vbh_lift_error() - why may nothing be lifted?
  * @why: what differs, or is not probed
  *
- * Unseen, who may not have real-time threads could keep one of ours. What is
- * found to differ since vbh_lift_init(), which may be before there is a /sys,
- * is probed no more.
- * Context: process, sleeps; after vbh_lift_init(), nothing is lifted.
+ * Unseen, who may not have real-time threads could keep one of ours.
+ * Context: any; after vbh_lift_check().
  * Return: 0: it may; or a negative errno.
  */
 int vbh_lift_error(const char **why)
@@ -633,10 +645,8 @@ int vbh_lift_error(const char **why)
 	int n;
 
 	*why = vbh_facts_differ(VBH_F_BOOST);
-	if (*why) {
-		vbh_lift_unprobe(-ENOEXEC);
+	if (*why)
 		return -ENOEXEC;
-	}
 	for (n = 0; n < ARRAY_SIZE(vbh_changes); n++) {
 		*why = vbh_changes[n].kp.symbol_name;
 		if (vbh_changes_err[n])

@@ -101,6 +101,9 @@ check "task_struct.comm differs: the log says how" eval 'dmesg | tail -n +$((hos
 	cfs_rq.load.weighT boost_repay
 host_does_without '0(task_struct*,8)' '0(task_struct*,4)' set_user_nice boost
 host_does_without '8(file*,4,8)' '8(file*,8,8)' vhost_net_ioctl rings
+# By an inline function of the kernel's, of its own BTF and not of vhost's.
+host_does_without task_struct.pagefault_disabled task_struct.pagefault_disableD \
+	task_struct.pagefault_disableD rings
 host_does_without '4(kvm_vcpu*,kvm_io_device*,' '8(kvm_vcpu*,kvm_io_device*,' ioeventfd_write kicks
 # Of what is redirected a part, where the kernel has it.
 if grep -qw __kvm_irq_delivery_to_apic /proc/kallsyms; then
