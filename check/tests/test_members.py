@@ -54,6 +54,21 @@ class Members(unittest.TestCase):
                                   ":vbh_h.symbol host-mod/a.c 1",
                                   "task_struct.* host-mod/a.c 1"), [])
 
+    def test_inline_functions_of_the_kernels(self):
+        file = members.File(
+            members="task_struct.on_rq host-mod/a.c 1",
+            calls="f host-mod/a.c 3\nours host-mod/a.c 4\nh host-mod/a.c 5",
+            inside_calls="def f \n--r g f\n--r h f\n--r h g\n--r f h\n"
+                         "--r not_called other\n--r h ",
+            inside_members="def file.f_inode \n-r- task_struct.on_rq g\n"
+                           "-m- file.f_inode h\n-r- inode.i_size other\n"
+                           "-r- inode.i_mode ")
+        self.assertEqual(
+            list(members.through_inlines(file, members.facts(TEXTS))),
+            [Finding("host-mod/a.c", line,
+                     f"file.f_inode is in no list of facts: by {way}()")
+             for line, way in ((3, "f > h"), (5, "h"))])
+
     def test_nameless(self):
         self.assertEqual(findings("?.on_rq host-mod/a.c 1"), [])
         self.assertEqual(len(findings("?.state host-mod/a.c 1")), 1)

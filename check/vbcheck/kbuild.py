@@ -47,7 +47,8 @@ set -- -D__typeof_unqual__=__typeof__ "-D__builtin_strlen(s)=(sizeof(s)-1)" "$@"
 status=$?
 [ "$status" -le 1 ] || echo "sparse: error: ended with status $status" >>"$d/log.$$"
 # It looks at files below its folder only; the kernel's are relative to this one.
-# Ours are those in plain, see _INLINE.
+# Ours are those in plain, see _INLINE. With INSIDE=y the kernel's inline functions
+# are looked into as well.
 for a; do
 	case $a in
 	-I./*) a=-I$PWD/${{a#-I./}} ;;
@@ -60,10 +61,23 @@ for a; do
 	shift
 	set -- "$@" "$a"
 done
+semind() {{	# DATABASE: for what is below this folder
+	db=$1
+	shift
+	"$d/{loader}" --library-path "$d" "$d/semind" -D "$db" add -- "$@"
+}}
 cd /{work}/plain || exit
-"$d/{loader}" --library-path "$d" "$d/semind" -D "$d/uses.$$" add -- "$@" >"$d/said.$$" 2>&1
+semind "$d/uses.$$" "$@" >"$d/said.$$" 2>&1
+[ -n "$INSIDE" ] || exit 0
+cd {headers} || exit
+# What it says of headers that are not meant to be read so is of no use.
+semind "$d/inside.$$" "$@" -include "$d/noinline.h" >/dev/null 2>&1
 exit 0
 """
+_HEADERS = "/usr/src"
+# After these, words of the kernel's own that make a function inline mean nothing.
+_NOINLINE = "".join(f"#undef {word}\n#define {word}\n" for word in
+                    ("inline", "__inline", "__inline__", "__always_inline"))
 # $1: the kernel; then folder and words for make of each build, on a line each.
 # cmd_checkdoc: kernel-doc wants Perl or Python, which these roots do not have: a check of
 # its own.
@@ -80,7 +94,7 @@ for build; do
 done
 """
 # One of the seeds shows that the words arrive.
-_SEED_BUILD = f"{SEEDS} VB_FAULTS=y"
+_SEED_BUILD = f"{SEEDS} VB_FAULTS=y INSIDE=y"
 
 
 def _plain(tree: Path, copy: Path) -> None:
@@ -127,14 +141,22 @@ class Builds:
         return self._made[name][kind]
 
     def _members(self, tools: Tools, folder: Path) -> list[Finding]:
-        uses = [tools.run(["semind", "-D", tools.inside(p), "search", "-k",
-                           "m", "-f", members.FORMAT])
-                for p in sorted(folder.glob("uses.*")) if p.suffix[1:].isdigit()]
+        def search(path: Path, kind: str, form: str) -> str:
+            return tools.run(["semind", "-D", tools.inside(path), "search",
+                              "-k", kind, "-f", form])
+
+        # Beside them are the database's own files.
+        files = [members.File(
+            search(p, "m", members.USES), search(p, "f", members.USES),
+            *(search(inside, kind, members.INSIDE) if inside.exists() else ""
+              for kind in "fm"))
+            for p in sorted(folder.glob("uses.*")) if p.suffix[1:].isdigit()
+            for inside in [p.with_stem("inside")]]
         said = [Finding("", 0, p.read_text(errors="replace"))
                 for p in folder.glob("said.*") if p.stat().st_size]
-        if not uses:
+        if not files:
             said.append(Finding("", 0, "semind was not run"))
-        return said + members.of_tree("".join(uses), self._tree)
+        return said + members.of_tree(files, self._tree)
 
     def _build(self, name: str) -> dict[str, list[Finding]]:
         kernel = kernels.get(name)
@@ -144,14 +166,15 @@ class Builds:
         for path, file in _sparse(self._tools):
             shutil.copy(path, sparse / file)
         run = sparse / "run"
-        run.write_text(_WRAPPER.format(work=WORK_IN_ROOT,
+        run.write_text(_WRAPPER.format(work=WORK_IN_ROOT, headers=_HEADERS,
                                        loader=Path(LOADER).name))
+        (sparse / "noinline.h").write_text(_NOINLINE)
         run.chmod(0o755)
         repo = self._tree.repo
         build.copy_sources(repo, build.source_files(
             build.MODULE_SOURCES + [SEEDS, TEST_MODULES], repo), tree)
         _plain(tree, tools.work / "plain")
-        builds = [".", _SEED_BUILD]
+        builds = [". INSIDE=y", _SEED_BUILD]
         if name == kernels.default():
             builds += _test_builds(repo)
         said = tools.run(

@@ -2,13 +2,17 @@
 """Members of the kernel's structures that are used and in no list of facts.
 
 What the compiler took from the headers a running kernel may have elsewhere:
-Documentation/kernels.md. semind, which comes with sparse, says what is used.
+Documentation/kernels.md. semind, which comes with sparse, says what is used,
+also by inline functions of the kernel's that are called, and by those that
+these call.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from vblab.util import LabError
 
@@ -27,6 +31,8 @@ INNER = {
     ("kvm_vcpu", "arch"): "kvm_vcpu_arch",
     ("kvm_vcpu", "stat"): "kvm_vcpu_stat",
     ("kvm_vcpu_stat", "generic"): "kvm_vcpu_stat_generic",
+    ("paravirt_patch_template", "cpu"): "pv_cpu_ops",
+    ("paravirt_patch_template", "irq"): "pv_irq_ops",
     ("sched_entity", "load"): "load_weight",
     ("task_struct", "rt"): "sched_rt_entity",
     ("task_struct", "se"): "sched_entity",
@@ -35,9 +41,20 @@ INNER = {
 # A structure of ours; of a variable's own (:VARIABLE); and one without a name.
 _OURS = re.compile(r"vb[a-z]?_|:")
 _NAMELESS = "?"
-# TYPE.MEMBER FILE LINE; "*" is all of it.
-FORMAT = "%n %f %l"
+# NAME FILE LINE, of a function or TYPE.MEMBER; "*" is all of it.
+USES = "%n %f %l"
 _USE = re.compile(r"^(?P<type>[^.\s]+)\.(?P<member>\S+) (?P<file>\S+) (?P<line>\d+)$")
+# MODE NAME FUNCTION: in which function, if in one.
+INSIDE = "%m %n %C"
+
+
+@dataclass
+class File:
+    """What semind says of one that is compiled."""
+    members: str            # USES, in files of ours
+    calls: str
+    inside_calls: str = ""  # INSIDE, in the kernel's headers
+    inside_members: str = ""
 
 
 def _steps(kind: str, path: str) -> Iterable[tuple[str, str]]:
@@ -85,7 +102,47 @@ def findings(uses: str, known: dict[str, set[tuple[str, str]]]
                           f"{kind}.{member} is in no list of facts")
 
 
-def of_tree(uses: str, tree: Tree) -> list[Finding]:
+def _by_function(inside: str) -> dict[str, list[str]]:
+    found = defaultdict(list)
+    for line in inside.splitlines():
+        mode, name, *function = line.split()
+        if function and mode != "def":
+            found[function[0]].append(name)
+    return found
+
+
+def _reached(name: str, calls: dict[str, list[str]]) -> dict[str, str]:
+    """Functions that one comes to, each with the way there."""
+    found, ahead = {name: name}, [name]
+    for caller in ahead:
+        for called in calls.get(caller, ()):
+            if called not in found:
+                found[called] = f"{found[caller]} > {called}"
+                ahead.append(called)
+    return found
+
+
+def through_inlines(file: File, known: dict[str, set[tuple[str, str]]]
+                    ) -> Iterable[Finding]:
+    """Where ours call them."""
+    calls = _by_function(file.inside_calls)
+    used = _by_function(file.inside_members)
+    for line in file.calls.splitlines():
+        name, path, number = line.split()
+        found: dict[Finding, str] = {}
+        for function, way in _reached(name, calls).items():
+            uses = "".join(f"{member} {path} {number}\n"
+                           for member in used.get(function, ()))
+            for f in findings(uses, known):
+                found.setdefault(f, way)
+        for f, way in found.items():
+            yield Finding(f.path, f.line, f"{f.text}: by {way}()")
+
+
+def of_tree(files: list[File], tree: Tree) -> list[Finding]:
     texts = {f: (tree.repo / f).read_text() for f in tree.kernel_c()
              if not f.startswith(SEEDS)}
-    return sorted(set(findings(uses, facts(texts))))
+    known = facts(texts)
+    return sorted({f for file in files
+                   for f in (*findings(file.members, known),
+                             *through_inlines(file, known))})

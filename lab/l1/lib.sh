@@ -137,10 +137,11 @@ guest_wait() {
 	guest_pin "$1"
 }
 
-# What the detectors of guest N have seen, and its log with that.
+# What the detectors of guest N have seen, and its log with that. They take all
+# that it has for minutes, where nobody else does.
 lab_ask() {
 	[ -e "$LAB_RUN/up-$1" ] || return 0
-	timeout $((120 * SLOW)) guest "$1" 'leaks; detectors; dmesg' </dev/null \
+	timeout $((120 * SLOW)) guest "$1" 'killall -q burn; leaks; detectors; dmesg' </dev/null \
 		>>"$LAB_OUT/l2-$1.dmesg" 2>/dev/null ||
 		echo "<3>lab: guest $1 was not asked what its detectors saw" >/dev/kmsg
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <linux/sched.h>
+#include <linux/dcache.h>
+#include <linux/sched/signal.h>
 #include <linux/trace_events.h>
 
 int vb_seed_members(const struct task_struct *p);
@@ -21,6 +22,14 @@ int vb_seed_calls(const struct task_struct *p);
 int vb_seed_calls(const struct task_struct *p)
 {
 	return vb_seed_inline(p);
+}
+
+bool vb_seed_theirs(struct task_struct *p, const struct dentry *d);
+
+bool vb_seed_theirs(struct task_struct *p, const struct dentry *d)
+{
+	return thread_group_leader(p) && /* SEED: in one of the kernel's */
+		d_is_dir(d); /* SEED: and in one that it calls */
 }
 
 unsigned int vb_seed_named_alike(const struct task_struct *p,
