@@ -21,6 +21,7 @@
 #include <asm/paravirt.h>
 
 #include "../compat/hrtimer.h"
+#include "../compat/pcpu_hot.h"
 #include "../compat/tried.h"
 #include "../core/facts.h"
 #include "fault.h"
@@ -46,9 +47,10 @@
 	VB_SIZE(group, notifier_block), VB_SIZE(group, work_struct),	\
 	VB_SIZE(group, page),						\
 	VB_MEMBER(group, notifier_block, notifier_call),		\
+	VB_MEMBER(group, inode, i_private),				\
 	VB_MEMBER(group, seq_file, private),				\
 	VB_MEMBER(group, uts_namespace, name),				\
-	VB_PARAVIRT_FACTS(group)					\
+	VB_PARAVIRT_FACTS(group) VB_PCPU_HOT_FACTS(group)		\
 	VB_HRTIMER_FACTS(group)
 #define VB_KPROBE_FACTS(group)						\
 	VB_SIZE(group, kprobe),						\
@@ -79,15 +81,18 @@ static void vb_btf_file_close(struct vb_btf_file *f)
 static ssize_t vb_btf_read(const char *path, void **data)
 {
 	struct file *file = filp_open(path, O_RDONLY, 0);
-	ssize_t n = -ENOMEM;
 	loff_t size, at = 0;
+	ssize_t n;
 
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	/* Not of its inode: nothing has been compared. */
 	size = vfs_llseek(file, 0, SEEK_END);
-	if (size > 0 && size < VB_BTF_MAX)
-		*data = kvmalloc(size, GFP_KERNEL);
+	n = size < 0 ? size : size > VB_BTF_MAX ? -EFBIG : 0;
+	if (size > 0 && !n) {
+		*data = vb_fault("btf") ? NULL : kvmalloc(size, GFP_KERNEL);
+		n = *data ? 0 : -ENOMEM;
+	}
 	while (*data && at < size) {
 		n = kernel_read(file, *data + at, size - at, &at);
 		if (n <= 0)

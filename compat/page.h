@@ -17,15 +17,13 @@
 #define VB_PAGE_FOLIO_FACTS(group)	VB_MEMBER(group, page, compound_head),
 #endif
 #ifdef HAVE_pgty_hugetlb
-#define VB_PAGE_TYPE_FACTS(group)	\
-	VB_MEMBER(group, page, page_type), VB_CONSTANT(group, PGTY_hugetlb),
-#elif defined(PG_hugetlb)	/* 6.9 to 6.11: a bit in it */
-#define VB_PAGE_TYPE_FACTS(group)	VB_MEMBER(group, page, page_type),
-#else
+#define VB_PAGE_TYPE_FACTS(group)	VB_CONSTANT(group, PGTY_hugetlb),
+#else				/* 6.9 to 6.11: a bit of page_type */
 #define VB_PAGE_TYPE_FACTS(group)
 #endif
 #define VB_PAGE_FACTS(group)	\
 	VB_MEMBER(group, page, flags), VB_MEMBER(group, page, _refcount), \
+	VB_MEMBER(group, page, page_type),				\
 	VB_CONSTANT(group, PG_swapbacked), VB_CONSTANT(group, PG_head),	\
 	VB_PAGE_FOLIO_FACTS(group) VB_PAGE_TYPE_FACTS(group)
 

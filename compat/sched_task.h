@@ -140,7 +140,13 @@ static inline u64 vb_task_charge(struct task_struct *p, u64 ns)
 #define VB_THROTTLED_FACTS(group)
 #endif
 #ifdef CONFIG_UCLAMP_TASK
-#define VB_CLAMPS_FACTS(group)	VB_MEMBER(group, task_struct, uclamp_req),
+/* Behind value, bucket_id and active (include/linux/sched.h). */
+#define VB_CLAMPS_FACTS(group)				\
+	VB_MEMBER(group, task_struct, uclamp_req),	\
+	VB_SIZE(group, uclamp_se),			\
+	VB_BIT(group, uclamp_se, user_defined,		\
+	       bits_per(SCHED_CAPACITY_SCALE) +		\
+	       bits_per(CONFIG_UCLAMP_BUCKETS_COUNT) + 1),
 #else
 #define VB_CLAMPS_FACTS(group)
 #endif

@@ -12,6 +12,7 @@
 
 enum vb_fact_kind {
 	VB_FACT_MEMBER,
+	VB_FACT_BIT,		/* a bit field */
 	VB_FACT_SIZE,		/* of a struct */
 	VB_FACT_FUNC,
 	VB_FACT_TRACE,		/* a tracepoint's callback */
@@ -23,7 +24,7 @@ struct vb_fact {
 	const char *what;
 	enum vb_fact_kind kind;
 	int group;		/* of whoever asks */
-	u32 offset, size;	/* bytes; a constant's value is in offset */
+	u32 offset, size;	/* bytes; offset: or a bit's number, a constant's value */
 	const char *proto;	/* vb_btf_proto(), or its beginning */
 	bool optional;		/* not every kernel has it */
 	bool hidden;		/* no header declares it */
@@ -33,6 +34,9 @@ struct vb_fact {
 	{ #type "." #member, VB_FACT_MEMBER, group,		\
 	  offsetof(struct type, member), sizeof_field(struct type, member), \
 	  NULL, false, false }
+/* A bit field, whose place no compiler tells: so @bit says it. */
+#define VB_BIT(group, type, member, bit)			\
+	{ #type "." #member, VB_FACT_BIT, group, bit, 0, NULL, false, false }
 /* Of a structure that is in no header, by a declaration of ours. */
 #define VB_MEMBER_AS(group, type, member, ours)			\
 	{ #type "." #member, VB_FACT_MEMBER, group,		\
@@ -96,10 +100,11 @@ static inline void vb_fact_note(bool same, struct vb_finding *r)
 static inline void vb_fact_note_place(const struct vb_fact *f, u64 bit,
 				      u64 size, struct vb_finding *r)
 {
-	bool same = bit == (u64)f->offset * 8 && size == f->size;
+	u64 unit = f->kind == VB_FACT_BIT ? 1 : 8;
+	bool same = bit == f->offset * unit && size == f->size;
 
 	if (!same)
-		vb_fact_write(r->found, sizeof(r->found), bit / 8, size);
+		vb_fact_write(r->found, sizeof(r->found), bit / unit, size);
 	vb_fact_note(same, r);
 }
 
@@ -172,6 +177,7 @@ static inline bool vb_fact_is_about(const struct vb_fact *f, u32 kind)
 {
 	switch (f->kind) {
 	case VB_FACT_MEMBER:
+	case VB_FACT_BIT:
 	case VB_FACT_SIZE:
 		return kind == BTF_KIND_STRUCT;
 	case VB_FACT_FUNC:

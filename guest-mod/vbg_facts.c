@@ -38,6 +38,7 @@ static const struct vb_fact vbg_facts[] = {
 #endif
 	VB_SIZE(VBG_F_LOAD, delayed_work),
 	VB_SIZE(VBG_F_LOAD, xarray),
+	VB_PENDING_FACTS(VBG_F_LOAD)
 	VB_TRACE(VBG_F_LOAD, irq_handler_entry, "0(*,4,irqaction*"),
 	VB_TRACE(VBG_F_LOAD, irq_handler_exit, "0(*,4,irqaction*,4"),
 	VB_TRACE(VBG_F_LOAD, softirq_entry, "0(*,4"),
@@ -72,6 +73,9 @@ static const struct vb_fact vbg_facts[] = {
 	VB_MEMBER(VBG_F_LOAD, pci_dev, vendor),
 	VB_MEMBER(VBG_F_LOAD, pci_dev, irq),
 	VB_MEMBER(VBG_F_LOAD, pci_dev, dev),
+	/* What stands before and after msix_enabled, which is one bit. */
+	VB_MEMBER(VBG_F_LOAD, pci_dev, driver_exclusive_resource),
+	VB_MEMBER(VBG_F_LOAD, pci_dev, dev_flags),
 	VB_MEMBER(VBG_F_LOAD, virtio_device, dev),
 	VB_MEMBER(VBG_F_LOAD, virtio_device, id),
 	VB_MEMBER(VBG_F_LOAD, irq_chip, irq_mask),

@@ -369,6 +369,7 @@ int vbh_facts_check_kernel(void);
 void vbh_facts_check_kvm(void);
 void vbh_facts_check_vhost(void);
 int vbh_facts_error(void);
+int vbh_facts_kernel_error(void);
 const char *vbh_facts_differ(enum vbh_feature f);
 
 /* ---- run states (vbh_state.c) ---- */

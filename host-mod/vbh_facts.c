@@ -182,10 +182,20 @@ int vbh_facts_error(void)
 						       vbh_facts_kvm);
 }
 
+/**
+ * vbh_facts_kernel_error() - could the kernel itself be compared?
+ * Context: process, after vbh_facts_check_kernel().
+ * Return: 0, or a negative errno as of vb_facts_check().
+ */
+int vbh_facts_kernel_error(void)
+{
+	return min(vbh_facts_kernel, 0);
+}
+
 static void vbh_facts_say(void)
 {
 	const char *what = vbh_facts_kernel < 0 ? "the kernel" : "kvm";
-	int err = min(vbh_facts_kernel, 0) ?: min(vbh_facts_kvm, 0);
+	int err = vbh_facts_kernel_error() ?: min(vbh_facts_kvm, 0);
 
 	if (err && err != -ENOENT && err != -ENODATA) {
 		snprintf(vbh_facts_detail, sizeof(vbh_facts_detail),

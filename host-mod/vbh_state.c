@@ -34,7 +34,8 @@ const char * const vbh_state_names[VB_NR_VCPU_STATES] = {
  */
 static u64 vbh_scale(const struct vbh_vcpu *v, u64 cycles)
 {
-	unsigned int frac = boot_cpu_has(X86_FEATURE_VMX) ? 48 : 32;
+	/* The kernel puts the answer there: no structure is read. */
+	unsigned int frac = cpu_feature_enabled(X86_FEATURE_VMX) ? 48 : 32;
 
 	if (likely(v->tsc_ratio == 1ULL << frac))
 		return cycles;

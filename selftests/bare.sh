@@ -7,6 +7,8 @@
 . "$(dirname "$0")/ktap.sh"
 # shellcheck source=selftests/lablib.sh
 . "$KTAP_DIR/lablib.sh"
+# shellcheck source=selftests/btflib.sh
+. "$KTAP_DIR/btflib.sh"
 use_variant bare
 
 log_says() {	# TEXT [MODULE]
@@ -43,6 +45,30 @@ check "vhost_net comes: debugfs says why rings stay off" \
 	grep -q "^rings off (vhost_net_ioctl: error -2)$" $HOST/features
 check "the log as well" log_says "rings: off (vhost_net_ioctl: error -2)"
 unload vbalance_host
+# Nothing to compare with, and then no memory for it: no sign of another kernel.
+vendor=$(idle_kvm)
+if [ -z "$vendor" ] || ! [ -e /sys/kernel/btf/kvm ]; then
+	skip "no memory to read BTF" "KVM is built in or in use, or has no BTF"
+else
+	rmmod "$vendor" kvm
+	hide_btf
+	(use_variant faults; load vbalance_host fail_point=btf)
+	check "loaded without kvm and BTF" loaded vbalance_host
+	show_btf
+	echo -1 > /sys/module/vbalance_host/parameters/fail_at
+	modprobe "$vendor"
+	check "kvm comes, and there is no memory to read BTF: hooks are off" \
+		grep -q "^run_state off (.*: error -12)$" $HOST/features
+	check "no memory to read BTF: boosts as well" \
+		grep -q "^boost off (run_state is off: error -6)$" $HOST/features
+	check "the log as well" log_says "BTF of the kernel cannot be read: error -12"
+	rmmod "$vendor" kvm
+	echo 0 > /sys/module/vbalance_host/parameters/fail_at
+	modprobe "$vendor"
+	equal "kvm comes again, and there is memory: nothing is off" "$(host_off)" ""
+	check "boosts are on" grep -q "^boost on" $HOST/features
+	unload vbalance_host
+fi
 ! load vbalance_guest
 ok $? "the guest module: refused"
 check "the guest module: the log says why" \

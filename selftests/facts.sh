@@ -51,12 +51,15 @@ host_refuses_release() {	# WHAT
 		grep -qF "vbalance_host: built for kernel $(other_release "$RELEASE"), this is $RELEASE: build it again"'
 }
 
-host_does_without() {	# OLD NEW WHAT FEATURE
+host_does_without() {	# OLD NEW WHAT FEATURES
 	host_with "$1" "$2"
 	ok $? "$3 differs: loaded"
 	said "$3"
 	equal "$3 differs: $4 is off, and nothing else" "$(host_off)" "$4"
-	check "$3 differs: $4 says why" grep -q "^$4 off ($3: error -8)" $HOST/features
+	for feature in $4; do
+		check "$3 differs: $feature says why" \
+			grep -q "^$feature off ($3: error -8)" $HOST/features
+	done
 	rmmod vbalance_host
 }
 
@@ -67,6 +70,8 @@ unload vbalance_host
 host_refuses kvm_vcpu.stat.generic.blocking kvm_vcpu.stat.generic.blockinG \
 	kvm_vcpu.stat.generic.blockinG
 host_refuses kretprobe.nmissed kretprobe.nmisseD kretprobe.nmisseD
+# Of what inline functions of the kernel's use, whatever is on.
+host_refuses task_struct.__state task_struct.__statE task_struct.__statE
 host_refuses '0(kvm*)' '0(kvM*)' kvm_arch_destroy_vm
 host_refuses_release "the release"
 hide_btf
@@ -88,6 +93,8 @@ for btf in vmlinux kvm; do
 done
 host_does_without kvm_memory_slot.userspace_addr kvm_memory_slot.userspace_addR \
 	kvm_memory_slot.userspace_addR registration
+host_does_without kvm_vcpu.arch.regs kvm_vcpu.arch.regS kvm_vcpu.arch.regS \
+	"registration locks"
 host_does_without '1(kvm*,kvm_lapic*,kvm_lapic_irq*,' '1(kvm*,kvm_lapic*,kvm_lapic_irQ*,' \
 	kvm_irq_delivery_to_apic_fast redirect
 host_does_without task_struct.nr_cpus_allowed task_struct.nr_cpus_alloweD \
@@ -105,6 +112,18 @@ host_does_without '8(file*,4,8)' '8(file*,8,8)' vhost_net_ioctl rings
 host_does_without task_struct.pagefault_disabled task_struct.pagefault_disableD \
 	task_struct.pagefault_disableD rings
 host_does_without '4(kvm_vcpu*,kvm_io_device*,' '8(kvm_vcpu*,kvm_io_device*,' ioeventfd_write kicks
+# vhost_net's is a third description: rings alone need it.
+spoil_btf vhost_net
+host_before=$(dmesg | wc -l)
+load vbalance_host
+ok $? "BTF of vhost_net cannot be read: loaded"
+equal "BTF of vhost_net cannot be read: rings are off, and nothing else" "$(host_off)" rings
+check "BTF of vhost_net cannot be read: rings say why" \
+	grep -q "^rings off (BTF that cannot be read: error -8)" $HOST/features
+check "BTF of vhost_net cannot be read: the log says so" eval 'dmesg | tail -n +$((host_before + 1)) |
+	grep -q "vbalance_host: BTF of the kernel or vhost_net cannot be read: error -74"'
+unload vbalance_host
+mend_btf vhost_net
 # Of what is redirected a part, where the kernel has it.
 if grep -qw __kvm_irq_delivery_to_apic /proc/kallsyms; then
 	what="__kvm_irq_delivery_to_apic"
@@ -167,6 +186,9 @@ guest_module 0 unload
 guest_is_refused irq_desc.irqs_unhandled irq_desc.irqs_unhandleD \
 	irq_desc.irqs_unhandleD
 guest_said irq_desc.irqs_unhandleD
+# By an inline function of the kernel's.
+guest_is_refused task_struct.flags task_struct.flagS task_struct.flagS
+guest_said task_struct.flagS
 # What the kernel says of itself counts for more than its name.
 guest_release=$(guest 0 'uname -r' </dev/null)
 guest_other=$(other_release "$guest_release")
@@ -191,6 +213,9 @@ check "guest: BTF cannot be read: the log says so" \
 g 0 '. /lab/selftests/btflib.sh; mend_btf vmlinux'
 guest_does_without IRQS_PENDING IRQS_PENDINK IRQS_PENDINK \
 	"affinity redirect borrow"
+guest_does_without virtqueue.reset virtqueue.reseT virtqueue.reseT \
+	"affinity redirect borrow"
+guest_does_without '0(*,4,4,4,4' '0(*,4,4,4,8' vector_config redirect
 guest_does_without irq_data.parent_data irq_data.parent_datA irq_data.parent_datA \
 	redirect
 guest_does_without 0\(*,task_struct* 0\(*,task_strucT* sched_wakeup "borrow task"

@@ -77,21 +77,13 @@ user_is_refused vbalance_host $HOST/stats
 
 # With no VM running, KVM itself can go and come back.
 load vbalance_host
-if [ "$(awk '$1 == "kvm" { print $3 }' /proc/modules)" = 1 ] &&
-		grep -q '^kvm_amd .* 0 ' /proc/modules; then
-	vendor=kvm_amd
-elif [ "$(awk '$1 == "kvm" { print $3 }' /proc/modules)" = 1 ] &&
-		grep -q '^kvm_intel .* 0 ' /proc/modules; then
-	vendor=kvm_intel
-else
-	vendor=
-fi
+vendor=$(idle_kvm)
 if [ -z "$vendor" ]; then
 	skip "kvm.ko unloaded and loaded again" "KVM is built in or in use"
 else
-	check "kvm is unloaded under us" rmmod $vendor kvm
+	check "kvm is unloaded under us" rmmod "$vendor" kvm
 	check "hooks are off" grep -q "^run_state off (kvm is not loaded" $HOST/features
-	check "kvm is loaded again" modprobe $vendor
+	check "kvm is loaded again" modprobe "$vendor"
 	check "hooks are on again" grep -q "^run_state on" $HOST/features
 	if PROGRAM=$(command -v hookcost); then
 		before=$(stat_of $HOST/stats loads)
@@ -100,23 +92,23 @@ else
 	fi
 	# And the other way round: we come first.
 	unload vbalance_host
-	rmmod $vendor kvm
+	rmmod "$vendor" kvm
 	check "loaded without kvm" load vbalance_host
 	check "says what it waits for" grep -q "^run_state off (kvm is not loaded" $HOST/features
-	modprobe $vendor
+	modprobe "$vendor"
 	check "hooks come with kvm" grep -q "^run_state on" $HOST/features
 	if [ -e /sys/kernel/btf/kvm ]; then
 		check "and it is what the module was built for" grep -q "^btf_check on" $HOST/features
 		# What the module needs differs, and nothing said so before kvm
 		# comes.
 		unload vbalance_host
-		rmmod $vendor kvm
+		rmmod "$vendor" kvm
 		cp "$(module_path vbalance_host)" "$KTAP_TMP/doctored.ko"
 		doctor "$KTAP_TMP/doctored.ko" kretprobe.nmissed kretprobe.nmisseD
 		hide_btf
 		check "loaded without kvm and BTF" insmod "$KTAP_TMP/doctored.ko"
 		show_btf
-		modprobe $vendor
+		modprobe "$vendor"
 		check "what differs is seen when kvm comes, and keeps the hooks off" \
 			grep -q "^run_state off (kretprobe.nmisseD: error -8)" $HOST/features
 		equal "nothing that needs them is on" "$(sed -n '/^btf_check/d; s/ on .*//p' $HOST/features)" ""

@@ -178,6 +178,13 @@ unload() {
 	calmly rmmod "$1"
 }
 
+idle_kvm() {	# the module to unload before kvm, if that can be
+	for vendor in kvm_amd kvm_intel; do
+		[ "$(awk '$1 == "kvm" { print $3 }' /proc/modules)" != 1 ] ||
+			! grep -q "^$vendor .* 0 " /proc/modules || echo $vendor
+	done
+}
+
 ktap_reload() {
 	for ktap_m in $KTAP_FOUND; do
 		! loaded "$ktap_m" || rmmod "$ktap_m"

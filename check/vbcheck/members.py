@@ -22,7 +22,7 @@ from .tree import Tree
 # Of which files the facts count, for files below: the other folders are both's.
 MODULES = ("host-mod", "guest-mod")
 # In macros, too.
-_FACT = re.compile(r"\bVB_MEMBER(?:_AS)?\([\s\\]*\w+,[\s\\]*(\w+),[\s\\]*([\w.]+)")
+_FACT = re.compile(r"\bVB_(?:MEMBER(?:_AS)?|BIT)\([\s\\]*\w+,[\s\\]*(\w+),[\s\\]*([\w.]+)")
 # What a member that is a structure is, as a fact only names the outermost:
 # kvm_vcpu, arch.cr0. No fact goes through one that is not here.
 INNER = {

@@ -5,6 +5,7 @@ import functools
 import os
 import re
 import shutil
+import subprocess
 import unittest
 from pathlib import Path
 
@@ -20,7 +21,8 @@ COMMAND_LINES = {"quiet": "succeeded", "quiet vbalance=off": "failed",
 DOCUMENTS = "/usr/share/doc/vbalance-dkms/"
 INSTALL = "dpkg -i /mnt/work/vbalance-dkms_*.deb"
 MADE_MODULES = ("guest-mod/vbalance_guest", "host-mod/vbalance_host")
-INSTALLED = 'ls -1 "/lib/modules/$K/updates/dkms"'
+UPDATES = '"/lib/modules/$K/updates/dkms"'
+INSTALLED = f"ls -1 {UPDATES}"
 # So that only one kernel's modules are built.
 HIDE = 'mv "/lib/modules/$K/build" /tmp'
 SHOW = 'mv /tmp/build "/lib/modules/$K"'
@@ -90,12 +92,16 @@ def with_newer_version(tree: Path) -> None:
 
 
 @functools.cache
-def build(edit=lambda tree: None) -> Path:
-    """One for all tests."""
+def build(edit=None) -> Path:
+    """One for all tests, by `make deb`; with a change: by what that calls."""
     context = util.temp_dir(paths.tmp(), "debs-")
     out = context.__enter__()
     unittest.addModuleCleanup(context.__exit__, None, None, None)
-    deb.build(out, edit)
+    if edit:
+        deb.build(out, edit)
+    else:
+        subprocess.run(["make", "-s", "-C", paths.REPO, "deb", f"OUT={out}"],
+                       check=True, stdout=subprocess.PIPE)
     return out
 
 
@@ -181,6 +187,10 @@ class Package(StoryTest):
         story.step("installed", INSTALLED, K=cls.kernel)
         story.step("export", EXPORT, K=cls.kernel)
         if WHOLE:
+            # Of the same version, as when a key had not been there.
+            story.step("reinstall", f"rm {UPDATES}/* && {INSTALL}",
+                       K=cls.kernel)
+            story.step("reinstalled", INSTALLED, K=cls.kernel)
             other = {"K": cls.other}
             story.step("show-other", SHOW, **other)
             story.step("other", "dkms install vbalance/" + VERSION + " -k $K",
@@ -243,6 +253,11 @@ class Package(StoryTest):
     def test_install(self):
         self.output("install")
         self.assert_installed("installed", MODULES)
+
+    @unittest.skipUnless(WHOLE, "builds once more: make test")
+    def test_reinstall_builds_again(self):
+        self.output("reinstall")
+        self.assert_installed("reinstalled", MODULES)
 
     def test_refuses_what_make_has_installed(self):
         for name, words in (("source", "make dkms-uninstall"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The package in a Debian that really boots: units, modules-load.d, and
-irqbalance with our policy script in the sandbox of its own unit.
+"""The package in a Debian that really boots: units, modules-load.d, what
+`make dkms-uninstall` stops and unloads, and irqbalance with our policy script in
+the sandbox of its own unit.
 
 What a chroot installs becomes the initramfs of a KVM guest of the lab. There
 systemd is process 1, and KVM is there too (nested), but no VM.
@@ -19,12 +20,17 @@ UNITS = "vbalance-guest.service vbalance-host.service"
 POLICY = "/usr/share/doc/vbalance-dkms/examples/irqbalance-policy.sh"
 PRERM = "/var/lib/dpkg/info/vbalance-dkms.prerm"
 LOAD = "/usr/share/doc/vbalance-dkms/examples/modules-load.d/vbalance.conf"
+LISTED = "/var/lib/dpkg/info/vbalance-dkms.list"
+# What a checkout installs and removes, but for the source of the modules.
+CHECKOUT = "Makefile VERSION dkms.conf contrib"
 
 SETUP = f"""set -e
 mv "/lib/modules/$OTHER/build" /tmp
 dpkg --path-include='/usr/share/doc/vbalance-dkms/*' -i \\
 	/mnt/work/vbalance-dkms_*.deb
 cp -a /mnt/work/irqbalance/. /
+mkdir /vbalance
+(cd /mnt/repo && cp -a --parents {CHECKOUT} /vbalance)
 systemctl enable {UNITS} irqbalance.service
 cp /mnt/work/steps.sh /
 cat > /etc/default/irqbalance <<-END
@@ -103,6 +109,8 @@ ON = {
     "gone": f"systemctl start {UNITS} && rmmod vbalance_guest vbalance_host && "
             f"systemctl stop {UNITS} && ! systemctl --failed | grep vbalance",
     "start": f"systemctl start {UNITS} && {ACTIVE}",
+    # A newer package replaces the files, not the modules that are loaded.
+    "upgrade": f"sh {PRERM} upgrade 99 > /dev/null 2>&1; {LOADED}; {ACTIVE}",
     # What purging the package begins with. DKMS's own files are not here.
     "purge": f"sh {PRERM} remove > /dev/null 2>&1; {LOADED}",
     # Loaded by others than the units.
@@ -113,6 +121,18 @@ ON = {
                  "journalctl --sync; "
                  "journalctl -o cat | grep 'is not there for kernel' | "
                  'grep -cF "$(uname -r), see dkms status"',
+    # From a checkout: one unit is active, and the other module is loaded by
+    # somebody. There are no files of the package's that could forbid it.
+    "checkout": f"mv /updates /lib/modules/$(uname -r)/ && depmod && "
+                f"rm {LISTED} && rm /usr/lib/systemd/system/vbalance-* && "
+                "make -s -C /vbalance units && systemctl daemon-reload && "
+                "systemctl enable vbalance-host.service && "
+                "systemctl enable --now vbalance-guest.service && "
+                f"modprobe vbalance_host && {LOADED}",
+    "dkms-uninstall": "make -s -C /vbalance dkms-uninstall",
+    "unloaded": LOADED,
+    "uninstalled": "systemctl list-unit-files --no-legend 'vbalance*'; "
+                   "find /etc/systemd/system /etc/udev/rules.d -name '*vbalance*'",
     "failed": "systemctl --failed --plain --no-legend",
 }
 OFF = {
@@ -231,6 +251,16 @@ class Systemd(StoryTest, unittest.TestCase):
                          ["inactive"] * 2)
         self.output("on gone")
         self.assertEqual(self.output("on start").split(), ["active"] * 2)
+
+    def test_an_upgrade_leaves_what_is_loaded(self):
+        self.assertEqual(self.output("on upgrade").split(),
+                         list(MODULES) + ["active"] * 2)
+
+    def test_make_dkms_uninstall_unloads(self):
+        self.assertEqual(self.output("on checkout").split(), list(MODULES))
+        self.output("on dkms-uninstall")
+        self.assertEqual(self.output("on unloaded").split(), [])
+        self.assertEqual(self.output("on uninstalled").split(), [])
 
     def test_removing_the_package_unloads(self):
         self.assertEqual(self.output("on purge").split(), [])

@@ -74,6 +74,11 @@ def _matrix(o: argparse.Namespace) -> int:
     return matrix.run(o)
 
 
+def _debug(o: argparse.Namespace) -> int:
+    from . import watched
+    return watched.run(o)
+
+
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="lab/lab", description="The nested test bed: an emulated KVM "
@@ -146,6 +151,16 @@ def parser() -> argparse.ArgumentParser:
     options.add_env_option(c, "environment of the boots' tests")
     _add_jobs(c)
     c.set_defaults(func=_matrix)
+
+    c = sub.add_parser("debug", help="all lab tests on the kernels that watch "
+                       "memory, locks or races: as host, then as guest")
+    c.add_argument("--filter", metavar="RE", default="",
+                   help="only those whose name matches")
+    c.add_argument("--list", action="store_true", help="only list them")
+    options.add_env_option(c, "environment of the boots' tests")
+    _add_jobs(c)
+    c.set_defaults(func=_debug, long=True, begin_within=None, coverage=False,
+                   coverage_known=None, coverage_total=None)
     return p
 
 

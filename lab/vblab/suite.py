@@ -486,7 +486,8 @@ def _coverage(used: tuple[str, str], out: Path, total: Path | None,
     return []
 
 
-def run(o: argparse.Namespace) -> int:
+def run(o: argparse.Namespace, tally: Tally | None = None) -> int:
+    """@tally: gets the results."""
     try:
         pattern = re.compile(o.filter)
     except re.error as e:
@@ -521,7 +522,7 @@ def run(o: argparse.Namespace) -> int:
 
     for b in boots:
         b.args += ["--coverage"] * o.coverage
-    tally = Tally()
+    tally = Tally() if tally is None else tally
     start = time.monotonic()
 
     def left() -> float:

@@ -228,6 +228,15 @@ static void write_types(struct blob *w, const struct twist *t)
 	blob_entry(w, "FLAG_X", t->value);
 }
 
+/* Return: whether that is BTF. */
+static bool open_types(struct vb_btf *b, struct blob *w, const struct twist *t)
+{
+	blob_begin(w, NULL);
+	write_types(w, t);
+	blob_end(w, 0);
+	return !blob_open(b, w, NULL);
+}
+
 /* Which facts differ, as bits; all ones: no BTF. */
 static unsigned int differing(const struct twist *t, struct vb_finding *r)
 {
@@ -238,10 +247,7 @@ static unsigned int differing(const struct twist *t, struct vb_finding *r)
 
 	r = r ?: mine;
 	memset(r, 0, sizeof(mine));
-	blob_begin(&w, NULL);
-	write_types(&w, t);
-	blob_end(&w, 0);
-	if (blob_open(&b, &w, NULL)) {
+	if (!open_types(&b, &w, t)) {
 		blob_free(&w);
 		return ~0U;
 	}
@@ -307,14 +313,39 @@ static void test_open_end(void)
 	struct blob w;
 
 	t.more_args = true;
-	blob_begin(&w, NULL);
-	write_types(&w, &t);
-	blob_end(&w, 0);
-	CHECK(!blob_open(&b, &w, NULL), "BTF");
+	CHECK(open_types(&b, &w, &t), "BTF");
 	vb_facts_look(&b, open, r, 2);
 	CHECK_EQ(r[0].state, VB_FACT_SAME, "others may follow");
 	CHECK_EQ(r[1].state, VB_FACT_DIFFERS, "one is missing");
 	blob_free(&w);
+}
+
+/* By its number. */
+static void test_bits(void)
+{
+	static const struct vb_fact f[] = {
+		VB_BIT(0, outer, flag, offsetof(struct outer, flag) * 8),
+		VB_BIT(0, outer, flag, offsetof(struct outer, flag) * 8 + 1),
+	};
+	struct twist t = straight;
+	int bits;
+
+	for (bits = 1; bits >= 0; bits--) {
+		struct vb_finding r[2] = { 0 };
+		struct vb_btf b;
+		struct blob w;
+
+		t.bitfield = bits;
+		CHECK(open_types(&b, &w, &t), "BTF");
+		vb_facts_look(&b, f, r, 2);
+		CHECK_EQ(r[0].state, bits ? VB_FACT_SAME : VB_FACT_DIFFERS,
+			 "one of %d", bits);
+		CHECK_EQ(r[1].state, VB_FACT_DIFFERS, "the one before it");
+		if (bits)
+			CHECK(!strcmp(r[1].found, "offset 64, size 0"),
+			      "'%s'", r[1].found);
+		blob_free(&w);
+	}
 }
 
 /* What looks like what is meant, but is not. */
@@ -656,6 +687,7 @@ static const struct ktap_test tests[] = {
 	{ "every kind of difference is seen, and only that", test_doctored },
 	{ "what is not there", test_absent },
 	{ "parameters that do not matter", test_open_end },
+	{ "a bit", test_bits },
 	{ "similar names and types", test_similar },
 	{ "a module's types and the kernel's", test_module },
 	{ "references between them", test_references },
