@@ -57,4 +57,29 @@ static inline u64 vb_borrow_next(struct vb_borrow *b, u64 base, u32 percent,
 	return b->period > budget ? b->period : budget;
 }
 
+/*
+ * Queues that had nothing lately: so many at a time, for all of a big guest's
+ * (two for each vCPU and network device) would keep a hard interrupt.
+ */
+#define VB_BORROW_TURN	64
+
+/**
+ * vb_borrow_in_turn() - is a quiet queue looked at this time?
+ * @n: its place in the table, below @nr
+ * @from: whose turn it is, below @nr
+ * @nr: queues in the table
+ *
+ * Return: it is.
+ */
+static inline bool vb_borrow_in_turn(u32 n, u32 from, u32 nr)
+{
+	return (n >= from ? n - from : n + nr - from) < VB_BORROW_TURN;
+}
+
+/* Whose turn comes after that; the table may be another one by then. */
+static inline u32 vb_borrow_next_turn(u32 from, u32 nr)
+{
+	return nr > VB_BORROW_TURN ? (from + VB_BORROW_TURN) % nr : 0;
+}
+
 #endif /* _VB_CORE_BORROW_H */

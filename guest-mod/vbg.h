@@ -361,6 +361,7 @@ bool vbg_irq_mask_changed(struct vbg_irq *i);
 /* ---- decisions (vbg_decide.c) ---- */
 
 void vbg_look(struct vbg_cpu *c, int cpu, u64 now);
+void vbg_look_pause(struct vbg_cpu *c, u64 until);
 void vbg_decide_slow(void);
 extern const char * const vbg_reason_names[VBG_NR_REASONS];
 
@@ -431,6 +432,7 @@ void vbg_task_served(struct vbg_cpu *c);
 void vbg_borrow_init(void);
 void vbg_borrow_exit(void);
 void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now);
+void vbg_borrow_pause(u64 until);
 void vbg_borrow_timer_exit(u64 ns);
 void vbg_borrow_cpu_on(int cpu);
 void vbg_borrow_cpu_off(int cpu);

@@ -4,7 +4,8 @@
  * without any help from the host.
  *
  * Every interrupt and tick looks for active queues whose owner is away and
- * serves those that the device has signalled. While there are such queues a
+ * serves those that the device has signalled; once in a millisecond it looks at
+ * some of the others as well. While there are such queues a
  * high-resolution timer on the vCPU that looked bounds the wait until the next
  * look. It backs off while it finds nothing, and its own cost (measured) never
  * exceeds a share of the vCPU (parameter borrow_cpu): where an interrupt is
@@ -26,6 +27,7 @@ struct vbg_borrow {
 	struct vb_borrow pace;
 	u64 next_look;		/* vbg_clock() */
 	u64 next_full;		/* the same, for queues without traffic */
+	u32 turn;		/* of these: vb_borrow_in_turn() */
 	bool online;		/* the timer may be armed here */
 	bool found;		/* served something since it was armed */
 	bool away;		/* an active queue's owner was away last time */
@@ -73,6 +75,8 @@ static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
 
 	if (full)
 		b->next_full = now + VBG_BORROW_FULL_NS;
+	if (b->turn >= t->nr)
+		b->turn = 0;
 
 	for (n = 0; n < t->nr; n++) {
 		struct vbg_irq *i = t->irqs[n];
@@ -80,7 +84,8 @@ static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
 		if (!i->handler || !vbg_owner_is_away(i, me))
 			continue;
 		active = vbg_is_active(i, now);
-		if (!active && !full)
+		if (!active &&
+		    !(full && vb_borrow_in_turn(n, b->turn, t->nr)))
 			continue;
 		ours = vbg_is_ours(i, mode);
 		away |= active && ours;
@@ -90,6 +95,8 @@ static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
 			vbg_stat_inc(VBG_S_BORROWED);
 		}
 	}
+	if (full)
+		b->turn = vb_borrow_next_turn(b->turn, t->nr);
 	return away;
 }
 
@@ -155,6 +162,14 @@ void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now)
 	b->away = vbg_borrow_all(b, t, me, now, mode);
 	if (b->away)
 		vbg_borrow_arm(b);
+}
+
+/* No look before that. Context: hard interrupt, behind vbg_borrow_look(). */
+void vbg_borrow_pause(u64 until)
+{
+	struct vbg_borrow *b = this_cpu_ptr(&vbg_borrows);
+
+	b->next_look = max(b->next_look, until);
 }
 
 /*

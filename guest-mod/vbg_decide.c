@@ -297,6 +297,12 @@ void vbg_look(struct vbg_cpu *c, int me, u64 now)
 	}
 }
 
+/* No look before that. Context: hard interrupt, behind vbg_look(). */
+void vbg_look_pause(struct vbg_cpu *c, u64 until)
+{
+	c->next_look = max(c->next_look, until);
+}
+
 /* ---- once a second ---- */
 
 static void vbg_refresh_mask(struct vbg_irq *i, u64 now)

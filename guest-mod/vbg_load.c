@@ -169,7 +169,7 @@ void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns, bool work)
 /* Hard interrupts do not nest: one start for all kinds. */
 static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 {
-	u64 ns, stolen, end, served = c->served_ns;
+	u64 ns, stolen, end, own, served = c->served_ns;
 
 	c->begin = now;
 	vbg_page_check_self(cpu);
@@ -184,7 +184,14 @@ static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 	/* Our own time, moves included, is nobody's interrupt load. */
 	ns = vbg_busy_ns(now, end, c->stolen_seen, stolen);
 	served = c->served_ns - served;
-	c->look_ns += ns > served ? ns - served : 0;
+	own = ns > served ? ns - served : 0;
+	c->look_ns += own;
+	/*
+	 * Half of this CPU's time is for others: with many queues, or a slow
+	 * kernel, a look may take as long as it is to the next interrupt.
+	 */
+	vbg_look_pause(c, end + own);
+	vbg_borrow_pause(end + own);
 	c->hard_stolen = stolen;
 	c->hard_since = end;
 }

@@ -94,6 +94,35 @@ static void test_cost(void)
 	CHECK(vb_borrow_next(&b, 1, 1, true) <= 800 * MS, "no overflow");
 }
 
+/* Small tables are looked at whole; in a big one nobody is passed over. */
+static void test_turns(void)
+{
+	u32 nr, n;
+
+	for (nr = 1; nr < 5 * VB_BORROW_TURN; nr++) {
+		u32 most = (nr + VB_BORROW_TURN - 1) / VB_BORROW_TURN, from = 0;
+		u32 seen[5 * VB_BORROW_TURN] = { 0 }, turn;
+
+		for (turn = 0; turn < most; turn++) {
+			u32 now = 0;
+
+			for (n = 0; n < nr; n++) {
+				if (!vb_borrow_in_turn(n, from, nr))
+					continue;
+				seen[n]++;
+				now++;
+			}
+			CHECK_EQ(now, nr < VB_BORROW_TURN ? nr : VB_BORROW_TURN,
+				 "%u of %u", turn, nr);
+			from = vb_borrow_next_turn(from, nr);
+			CHECK(from < nr, "%u of %u", from, nr);
+		}
+		for (n = 0; n < nr; n++)
+			CHECK(seen[n] == 1 || (seen[n] == 2 && nr > VB_BORROW_TURN),
+			      "%u of %u: %u", n, nr, seen[n]);
+	}
+}
+
 int main(void)
 {
 	static const struct ktap_test tests[] = {
@@ -102,6 +131,7 @@ int main(void)
 		{ "the parameter changes", test_base_changes },
 		{ "never more than its share", test_budget },
 		{ "cost", test_cost },
+		{ "turns", test_turns },
 	};
 
 	return ktap_main("borrow", tests, ARRAY_SIZE(tests));
