@@ -51,11 +51,12 @@ static inline int vb_fault(const char *point)
 	return n == 1 ? -EIO : 0;
 }
 
-/* While each call fails, what follows comes later. @ns: below a millisecond. */
+/* While each call fails, what follows comes later. Context: any, busy. */
 static inline void vb_fault_delay(const char *point, unsigned int ns)
 {
 	if (READ_ONCE(vb_fail_at) < 0 && sysfs_streq(vb_fail_point, point))
-		udelay(ns / NSEC_PER_USEC);
+		for (; ns; ns -= min(ns, 1000000u))
+			udelay(min(ns, 1000000u) / NSEC_PER_USEC);
 }
 
 /* While each call fails, what follows waits. Context: process, sleeps. */

@@ -85,6 +85,8 @@ struct vbg_cpu {
 	u64 soft_since, soft_stolen, soft_hard;
 	u64 hard_ns, soft_ns;		/* totals */
 	u64 look_ns;			/* our own, in interrupts */
+	u64 look_end;			/* vbg_clock(), of the last */
+	u64 look_owed;			/* no look before so much time of our own */
 	u64 served_ns;			/* handlers that we called */
 	u64 begin;			/* of the present interrupt */
 	u64 hard_count, soft_count;
@@ -360,8 +362,7 @@ bool vbg_irq_mask_changed(struct vbg_irq *i);
 
 /* ---- decisions (vbg_decide.c) ---- */
 
-void vbg_look(struct vbg_cpu *c, int cpu, u64 now);
-void vbg_look_pause(struct vbg_cpu *c, u64 until);
+bool vbg_look(struct vbg_cpu *c, int cpu, u64 now);
 void vbg_decide_slow(void);
 extern const char * const vbg_reason_names[VBG_NR_REASONS];
 
@@ -432,7 +433,6 @@ void vbg_task_served(struct vbg_cpu *c);
 void vbg_borrow_init(void);
 void vbg_borrow_exit(void);
 void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now);
-void vbg_borrow_pause(u64 until);
 void vbg_borrow_timer_exit(u64 ns);
 void vbg_borrow_cpu_on(int cpu);
 void vbg_borrow_cpu_off(int cpu);

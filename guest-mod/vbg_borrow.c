@@ -5,7 +5,7 @@
  *
  * Every interrupt and tick looks for active queues whose owner is away and
  * serves those that the device has signalled; once in a millisecond it looks at
- * some of the others as well. While there are such queues a
+ * some of the others as well. While there are active queues of such owners a
  * high-resolution timer on the vCPU that looked bounds the wait until the next
  * look. It backs off while it finds nothing, and its own cost (measured) never
  * exceeds a share of the vCPU (parameter borrow_cpu): where an interrupt is
@@ -150,7 +150,7 @@ void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now)
 
 	b->served = 0;
 	/* Whoever comes after us has more time. */
-	if (now < b->next_look || vbg_leaves_soon(c, now))
+	if (now < b->next_look || c->look_owed || vbg_leaves_soon(c, now))
 		return;
 	if (vbg_policy_isolated(me) || !t || !t->nr || !vbg_borrow_on(mode) ||
 	    !vbg_have_source()) {
@@ -162,14 +162,6 @@ void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now)
 	b->away = vbg_borrow_all(b, t, me, now, mode);
 	if (b->away)
 		vbg_borrow_arm(b);
-}
-
-/* No look before that. Context: hard interrupt, behind vbg_borrow_look(). */
-void vbg_borrow_pause(u64 until)
-{
-	struct vbg_borrow *b = this_cpu_ptr(&vbg_borrows);
-
-	b->next_look = max(b->next_look, until);
 }
 
 /*

@@ -127,7 +127,7 @@ static int vcpus_show(struct seq_file *m, void *unused)
 	avg = div_u64(sum, num_online_cpus());
 
 	seq_puts(m, VB_DEBUGFS_HEAD);
-	seq_puts(m, "cpu slot run alg1 load_us hard_n hard_us soft_n soft_us absences away_mean_us stay_mean_us wait_us\n");
+	seq_puts(m, "cpu slot run alg1 load_us hard_n hard_us soft_n soft_us look_us absences away_mean_us stay_mean_us wait_us\n");
 	for_each_online_cpu(cpu) {
 		const struct vbg_cpu *c = &per_cpu(vbg_cpus, cpu);
 		u64 load = vbg_cpu_load_ns(cpu, now);
@@ -141,12 +141,13 @@ static int vcpus_show(struct seq_file *m, void *unused)
 		preempt_enable();
 		a1 = vb_a1_state(state == VB_VCPU_RUNNING, vbg_is_holder(cpu),
 				 load, avg);
-		seq_printf(m, "%d %d %s %s %llu %llu %llu %llu %llu %llu %llu %llu %llu\n",
+		seq_printf(m, "%d %d %s %s %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu\n",
 			   cpu, slot, vbg_state_name(state), vb_a1_state_name(a1),
 			   div_u64(load, 1000), READ_ONCE(c->hard_count),
 			   div_u64(READ_ONCE(c->hard_ns), 1000),
 			   READ_ONCE(c->soft_count),
 			   div_u64(READ_ONCE(c->soft_ns), 1000),
+			   div_u64(READ_ONCE(c->look_ns), 1000),
 			   READ_ONCE(c->nr_absences),
 			   div_u64(READ_ONCE(c->off_mean), 1000),
 			   div_u64(READ_ONCE(c->on_mean), 1000),

@@ -9,11 +9,12 @@
  * a moment ago, which costs one lookup of the holder and one of its state.
  *
  * A move leaves the guest several times with interrupts off, so a look tries
- * one at most; the next one goes on behind it, and not before as much time has
- * passed as the move took.
+ * one at most; the next one goes on behind it. A look is due when this CPU has
+ * had as much time for others as the one before took (vbg_pay()).
  */
 #include <linux/cpumask.h>
 
+#include "../common/fault.h"
 #include "vbg.h"
 #include "vbg_policy.h"
 #include "vbg_trace.h"
@@ -28,6 +29,9 @@ const char * const vbg_reason_names[VBG_NR_REASONS] = {
 #define VBG_LOOK_NS	(50 * NSEC_PER_USEC)
 /* A running holder is judged again after this. */
 #define VBG_RELOOK_NS	(4 * NSEC_PER_MSEC)
+/* Interrupts judged in one look: a big guest has hundreds. */
+#define VBG_LOOK_MOST	64
+
 /* ---- one interrupt ---- */
 
 /*
@@ -237,7 +241,7 @@ static bool vbg_look_each(struct vbg_cpu *c, const struct vbg_table *t, int me,
 			  u64 now)
 {
 	struct vbg_group g;
-	int k, n;
+	int k, n, judged = 0;
 
 	for (k = 0; k < t->nr; k++) {
 		n = c->look_from + k;
@@ -245,6 +249,10 @@ static bool vbg_look_each(struct vbg_cpu *c, const struct vbg_table *t, int me,
 			n -= t->nr;
 		if (t->irqs[n]->fixed || vbg_is_judged(t->irqs[n], now))
 			continue;
+		if (judged++ == VBG_LOOK_MOST) {
+			c->look_from = n;
+			return false;
+		}
 		g = (struct vbg_group) {};
 		vbg_group_add(&g, t->irqs[n], now);
 		if (vbg_decide_one(t->irqs[n], me, now, &g)) {
@@ -263,44 +271,28 @@ static bool vbg_look_each(struct vbg_cpu *c, const struct vbg_table *t, int me,
  *
  * Context: hard interrupt. Moves one interrupt at most (MMIO exits) when a
  * policy says so.
+ * Return: it has tried to. The rest of the table is due at the next look.
  */
-void vbg_look(struct vbg_cpu *c, int me, u64 now)
+bool vbg_look(struct vbg_cpu *c, int me, u64 now)
 {
 	const struct vbg_table *t = rcu_dereference_sched(vbg_table);
-	bool moved;
-	u64 end;
 
-	if (now < c->next_look)
-		return;
+	if (now < c->next_look || c->look_owed)
+		return false;
 	c->next_look = now + VBG_LOOK_NS;
 	vbg_stat_inc(VBG_S_LOOKS);
 	if (!t || !t->nr)
-		return;
+		return false;
 	if (unlikely(!vbg_have_source())) {
 		vbg_stat_inc(VBG_S_NO_SOURCE);
-		return;
+		return false;
 	}
+	vb_fault_delay("look", 20 * NSEC_PER_MSEC);
 	if (c->look_from >= t->nr)
 		c->look_from = 0;
 	if (READ_ONCE(vbg_mapping) == VBG_MAPPING_SINGLE)
-		moved = vbg_look_single(t, me, now);
-	else
-		moved = vbg_look_each(c, t, me, now);
-	/*
-	 * The rest of the table is due at the next interrupt, but half of this
-	 * CPU's time is for others: where moves take longer than what is between
-	 * two ticks nothing else would run here.
-	 */
-	if (moved) {
-		end = vbg_clock();
-		c->next_look = end + vbg_busy_ns(now, end, 0, 0);
-	}
-}
-
-/* No look before that. Context: hard interrupt, behind vbg_look(). */
-void vbg_look_pause(struct vbg_cpu *c, u64 until)
-{
-	c->next_look = max(c->next_look, until);
+		return vbg_look_single(t, me, now);
+	return vbg_look_each(c, t, me, now);
 }
 
 /* ---- once a second ---- */

@@ -166,19 +166,33 @@ void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns, bool work)
 
 /* ---- tracepoints; none of them fires where preemption is possible ---- */
 
+/*
+ * Half of this CPU's time is for others: with many queues, or a slow kernel, a
+ * look may take as long as it is to the next interrupt. What was stolen since
+ * was nobody's: another vCPU's turn may be longer than a look.
+ */
+static void vbg_pay(struct vbg_cpu *c, u64 now)
+{
+	u64 had = vbg_busy_ns(c->look_end, now, c->hard_stolen, c->stolen_seen);
+
+	c->look_owed -= min(c->look_owed, had);
+}
+
 /* Hard interrupts do not nest: one start for all kinds. */
 static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 {
 	u64 ns, stolen, end, own, served = c->served_ns;
+	bool moved;
 
 	c->begin = now;
 	vbg_page_check_self(cpu);
 	vbg_note_absence(c, cpu, now);
+	vbg_pay(c, now);
 	vbg_task_look(c, cpu, now);
 	vbg_redirect_look(c, cpu, now);
 	vbg_borrow_look(c, cpu, now);
 	/* Handlers take their time. */
-	vbg_look(c, cpu, c->served_ns == served ? now : vbg_clock());
+	moved = vbg_look(c, cpu, c->served_ns == served ? now : vbg_clock());
 	end = vbg_clock();
 	stolen = vbg_stolen_ns(cpu);
 	/* Our own time, moves included, is nobody's interrupt load. */
@@ -186,12 +200,9 @@ static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 	served = c->served_ns - served;
 	own = ns > served ? ns - served : 0;
 	c->look_ns += own;
-	/*
-	 * Half of this CPU's time is for others: with many queues, or a slow
-	 * kernel, a look may take as long as it is to the next interrupt.
-	 */
-	vbg_look_pause(c, end + own);
-	vbg_borrow_pause(end + own);
+	/* A move is several exits: it counts with what was stolen in them. */
+	c->look_owed = max(c->look_owed, moved ? end - now : own);
+	c->look_end = end;
 	c->hard_stolen = stolen;
 	c->hard_since = end;
 }

@@ -379,6 +379,27 @@ check "busy: guest module goes" guest_module 0 unload
 unload vbalance_host
 guest 0 'burn 4 </dev/null >/dev/null 2>&1 &'
 
+# ---- the guest: looks that take long ----
+# Half of what a vCPU gets is for others, where its CPU is another one's most of
+# the time.
+check "look: host module comes" load vbalance_host
+guest_module 0 load
+check "look: the guest registers" await 60 is_active 0
+guest_fails look -1
+ran_us() { cols "$(vm_dir 0)/vcpus" running_us | awk '{ n += $1 } END { printf "%.0f", n }'; }
+looked_us() { g 0 'cols $GUEST/vcpus look_us' | awk '{ n += $1 } END { printf "%.0f", n }'; }
+ran=$(ran_us)
+looked=$(looked_us)
+sleep 20
+looked=$(($(looked_us) - looked))
+ran=$(($(ran_us) - ran))
+guest_fails look 0
+echo "# $ran us, looks $looked us"
+check "look: they are long" [ $looked -gt $((ran / 5)) ]
+check "look: half of the vCPUs' time is for others" [ $looked -lt $((ran * 11 / 20)) ]
+check "look: guest module goes" guest_module 0 unload
+unload vbalance_host
+
 # ---- the guest: interrupts that cannot be moved ----
 guest_module 0 load policy=paper remap=affinity
 moved() { [ "$(g 0 gstat moves)" -gt 0 ]; }

@@ -122,7 +122,7 @@ def _step(root: PackageRoot, script: str, words: list[str],
 
 def _make(root: PackageRoot, name: str, spec: dict, ending: str) -> None:
     say(f"building the {name} kernel (once; some 1800 files, "
-        "about ten minutes of two CPUs)")
+        "a quarter of an hour of two CPUs)")
     wanted = _wanted(spec)
     words = [spec["source"], ending, *spec.get("make", [])]
     with temp_dir(paths.tmp(), f"kernel-{name}-") as work:
