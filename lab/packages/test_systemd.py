@@ -126,8 +126,9 @@ ON = {
     "checkout": f"mv /updates /lib/modules/$(uname -r)/ && depmod && "
                 f"rm {LISTED} && rm /usr/lib/systemd/system/vbalance-* && "
                 "make -s -C /vbalance units && systemctl daemon-reload && "
-                "systemctl enable vbalance-host.service && "
-                "systemctl enable --now vbalance-guest.service && "
+                "systemctl enable vbalance-host.service > /dev/null 2>&1 && "
+                "systemctl enable --now vbalance-guest.service "
+                "> /dev/null 2>&1 && "
                 f"modprobe vbalance_host && {LOADED}",
     "dkms-uninstall": "make -s -C /vbalance dkms-uninstall",
     "unloaded": LOADED,
