@@ -67,18 +67,24 @@ cd / && find . -xdev \( -path './proc/*' -o -path './mnt/*' -o -path './tmp/*' \
 	-o -print | cpio -o -H newc > /mnt/work/image
 """
 # In L1: a boot, whose steps write to its disk what they say. The console is
-# quiet: each character of it costs this guest a fraction of a millisecond.
+# quiet: each character of it costs this guest a fraction of a millisecond. How
+# the guest ended is said, as a triple fault leaves no message: reason 6 is
+# QEMU's SHUTDOWN_CAUSE_GUEST_SHUTDOWN.
 BOOTS = """. /lab/lib.sh
 boot() {	# NAME [WORD...]
 	name=$1
 	shift
 	progress "boot $name"
-	guest_start 0 -initrd /lab/image -kernel /lab/vmlinuz \\
+	guest_start 0 -trace qemu_system_shutdown_request \\
+		-initrd /lab/image -kernel /lab/vmlinuz \\
 		-append "console=ttyS0 $KERNEL_ARGS $APPEND_L2 loglevel=5 \\
 		rdinit=/usr/lib/systemd/systemd systemd.unit=multi-user.target \\
 		systemd.show_status=no systemd.log_level=warning \\
 		systemd.mask=getty.target $*"
 	while guest_running 0; do sleep 1; done
+	wait "$(guest_pid 0)"
+	echo "$name: QEMU exited with $?," \\
+		"$(grep -c reason=6 $LAB_RUN/qemu-l2-0.log) guests shut down so far"
 	tr -d '\\0' < $LAB_RUN/blk-0-0.img > "$LAB_OUT/$name"
 	rm $LAB_RUN/blk-0-0.img
 	guest_stop 0
@@ -222,7 +228,7 @@ class Systemd(StoryTest, unittest.TestCase):
             text = run.read(name)
             if not text:
                 logs = "".join(f"--- {log.name}\n{util.tail(log, 20)}\n"
-                               for log in sorted(run.out.glob("*l2-0.log")))
+                               for log in sorted(run.out.glob("*.log")))
                 raise util.LabError(f"{name} wrote nothing:\n{cls.said}{logs}")
             print("".join(f"# {line}\n" for line in text.splitlines()))
             cls.steps |= {f"{name} {step}": result for step, result
