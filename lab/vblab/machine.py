@@ -23,7 +23,6 @@ from .util import die_with_parent
 # clocksource watchdog compares it too late with the HPET, calls it unstable,
 # and KVM then gives its guests a TSC that jumps. Those of 7.2 do the same with
 # their own.
-L1_ARGS = "kvm-amd.nested=0"
 KERNEL_ARGS = ("loglevel=5 panic=-1 oops=panic printk.devkmsg=on tsc=reliable "
                "random.trust_cpu=on mitigations=off cryptomgr.notests "
                "initcall_blacklist=crypto_kdf108_init,jent_mod_init,"
@@ -61,7 +60,7 @@ class Machine:
             "-smp", str(self.cpus), "-m", str(self.mem),
             "-display", "none", "-vga", "none", "-no-reboot",
             "-kernel", str(self.kernel.image), "-initrd", str(self.initrd),
-            "-append", f"console=ttyS0 {KERNEL_ARGS} {L1_ARGS} {clock}"
+            "-append", f"console=ttyS0 {KERNEL_ARGS} {clock}"
                        f"{self.append}".strip(),
             "-chardev", f"{console},id=console", "-serial", "chardev:console",
             "-device", "virtio-serial-pci,max_ports=31",
