@@ -186,7 +186,7 @@ GUESTS = {
 BOOTED = {name: steps for name, (_, steps) in GUESTS.items()} | {"host": HOST}
 PORT = "steps"
 PORTS = f"/dev/virtio-ports/{PORT}"
-STEPS = f"""exec > /run/steps.out 2>&1
+STEPS = """exec > /run/steps.out 2>&1
 case " $(cat /proc/cmdline) " in
 """ + "".join(f"""*" lab.boot={name} "*)
 {script(steps)} ;;
