@@ -177,24 +177,40 @@ HOST = {
     "stop": f"systemctl stop {UNITS}; {LOADED}; {ACTIVE}",
     "failed": "systemctl --failed --plain --no-legend",
 }
+# udev asks for the host's unit here, and must not get the module.
+HOST_KEPT_OFF = {
+    "running": "systemctl is-system-running --wait",
+    "kvm": AWAIT.format("systemctl is-active -q dev-kvm.device"),
+    "why": AWAIT.format("systemctl show -P ConditionTimestampMonotonic "
+                        "vbalance-host | grep -qv ^0")
+           + " && systemctl show -p ConditionResult vbalance-host",
+    # Joins a start that is under way.
+    "modules": "systemctl start vbalance-host; " + LOADED,
+    "failed": "systemctl --failed --plain --no-legend",
+}
 # What is added to the kernel's command line, and what is done there.
 GUESTS = {
     "on": ("", ON),
     "off": ("vbalance=off", OFF),
     "blacklisted": ("modprobe.blacklist=" + ",".join(MODULES), BLACKLISTED),
 }
-BOOTED = {name: steps for name, (_, steps) in GUESTS.items()} | {"host": HOST}
+HOSTS = {
+    "host": ("", HOST),
+    "host-off": ("vbalance=off", HOST_KEPT_OFF),
+    "host-blacklisted": (GUESTS["blacklisted"][0], HOST_KEPT_OFF),
+}
+BOOTED = {name: steps for name, (_, steps) in (GUESTS | HOSTS).items()}
 PORT = "steps"
-PORTS = f"/dev/virtio-ports/{PORT}"
+PORT_FILE = f"/dev/virtio-ports/{PORT}"
 STEPS = """exec > /run/steps.out 2>&1
 case " $(cat /proc/cmdline) " in
 """ + "".join(f"""*" lab.boot={name} "*)
 {script(steps)} ;;
 """ for name, steps in BOOTED.items()) + f"""esac
-{AWAIT.format(f"[ -b /dev/vda -o -c {PORTS} ]")}
+{AWAIT.format(f"[ -b /dev/vda -o -c {PORT_FILE} ]")}
 if [ -b /dev/vda ]
 then dd if=/run/steps.out of=/dev/vda bs=64k conv=fsync
-else cat /run/steps.out > {PORTS}
+else cat /run/steps.out > {PORT_FILE}
 fi
 systemctl poweroff --force --force
 """
@@ -232,7 +248,8 @@ class Systemd(StoryTest, unittest.TestCase):
             if cls.steps[name].status:
                 raise util.LabError(f"{name}:\n{cls.steps[name].output}")
         cls.boot_guests()
-        cls.boot_host()
+        cls.hosts = {name: cls.boot_host(name, word)
+                     for name, (word, _) in HOSTS.items()}
 
     @classmethod
     def boot_guests(cls):
@@ -251,23 +268,25 @@ class Systemd(StoryTest, unittest.TestCase):
             cls.take(name, run.read(name), sorted(run.out.glob("*.log")))
 
     @classmethod
-    def boot_host(cls):
-        console, said, qemu = (cls.work / name for name in
-                               ("l1.log", "said", "qemu-l1.log"))
+    def boot_host(cls, name, word):
+        """How QEMU ended (None: not within its time), bad lines of the log."""
+        console, said, qemu = (cls.work / f"{name}.{what}" for what in
+                               ("log", "said", "qemu"))
         said.touch()
         l1 = machine.Machine(
             root.ensure("trixie"), SimpleNamespace(image=cls.work / "vmlinuz"),
-            cls.work / "image", console, 2, 1536, f"{APPEND} lab.boot=host",
-            {PORT: said})
+            cls.work / "image", console, 2, 1536,
+            f"{APPEND} lab.boot={name} {word}", {PORT: said})
         process = l1.start(qemu)
+        status = None
         try:
-            process.wait(timeout=600)
+            status = process.wait(timeout=600)
         except subprocess.TimeoutExpired:
             pass
         finally:
             machine.stop(process)
-        cls.take("host", said.read_text(), [console, qemu])
-        cls.found = logs.judge("host", console.read_text(errors="replace"))
+        cls.take(name, said.read_text(), [console, qemu])
+        return status, logs.judge(name, console.read_text(errors="replace"))
 
     @classmethod
     def take(cls, name, text, ends):
@@ -282,7 +301,7 @@ class Systemd(StoryTest, unittest.TestCase):
 
     def test_boot_and_kernel_logs(self):
         self.assertEqual(self.status, 0, self.said)
-        self.assertEqual(self.found, [])
+        self.assertEqual(self.hosts, {name: (0, []) for name in HOSTS})
         for name in BOOTED:
             self.assertEqual(self.steps[f"{name} running"].output.split(),
                              ["running"], self.steps[f"{name} failed"].output)
@@ -307,6 +326,13 @@ class Systemd(StoryTest, unittest.TestCase):
         self.assertEqual(self.output("host loads").split(), ["2"])
         self.assertEqual(self.steps["host stop"].output.split(),
                          ["inactive"] * 2)
+
+    def test_a_host_where_they_are_kept_off(self):
+        for name, met in {"host-off": "no", "host-blacklisted": "yes"}.items():
+            self.output(f"{name} kvm")
+            self.assertEqual(self.output(f"{name} why").split(),
+                             [f"ConditionResult={met}"])
+            self.assertEqual(self.output(f"{name} modules").split(), [])
 
     def test_restart_and_stop(self):
         self.assertEqual(self.output("on restart").split(), ["active"] * 2)
