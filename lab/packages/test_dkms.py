@@ -35,6 +35,9 @@ systemctl is-enabled {" ".join(UNITS)}
 """
 # Somebody's, though named as DKMS's copies are.
 TREE = f"/usr/src/vbalance-{VERSION}"
+# What is said in it, whole: dkms 3.0.10 lets readelf look into a vmlinux that has
+# BTF and nothing else in the headers of backports, and that complains.
+STATUS = "dkms status 2>/dev/null"
 THEIRS = "/usr/src/vbalance-for-kvm /usr/src/vbalance-9.tar.gz"
 MAKE_THEIRS = f"""mkdir {TREE} /usr/src/vbalance-for-kvm &&
 touch {TREE}/file /usr/src/vbalance-9.tar.gz
@@ -123,16 +126,16 @@ class Dkms(StoryTest):
             story.step("newer", MAKE_NEWER)
             story.step("newer-breaks", BREAK_NEWER)
             story.step("newer-broken", newer, K=first)
-            story.step("newer-not-there", "dkms status", K=first)
+            story.step("newer-not-there", STATUS, K=first)
             story.step("newer-next", NEW_HEADERS, K=second)
             story.step("newer-next-there", INFO + " | grep -v SMP", K=second,
                        MODULES=" ".join(MODULES))
             story.step("newer-mended", MEND_NEWER)
             story.step("newer-install", newer, K=first)
-            story.step("newer-there", "dkms status; ls -d /usr/src/vbalance-*")
+            story.step("newer-there", STATUS + "; ls -d /usr/src/vbalance-*")
             story.step("older-install", f"{MAKE} dkms-install KERNEL=$K",
                        K=first)
-            story.step("older-there", "dkms status; ls -d /usr/src/vbalance-*")
+            story.step("older-there", STATUS + "; ls -d /usr/src/vbalance-*")
             story.step("enabled-all-the-time", STILL_ENABLED)
             # As before the next one came.
             story.step("next-goes", KERNEL_GOES, K=second)

@@ -34,7 +34,7 @@ DETECTORS = "lab/detectors"
 # What takes minutes, and about one CPU: side by side as boots are, before them.
 SLOW = ("model", "lab/boots", "lab/packages", DETECTORS)
 # Of one selftest in a machine; an entry's "test_timeout" overrides it.
-TEST_TIMEOUT = 120
+TEST_TIMEOUT = 300
 # Then it has these seconds to end. One that waits for what cannot be killed is
 # killed itself; what it left behind shows in the tests after it.
 KILL_AFTER = 60
