@@ -35,8 +35,9 @@ systemctl is-enabled {" ".join(UNITS)}
 """
 # Somebody's, though named as DKMS's copies are.
 TREE = f"/usr/src/vbalance-{VERSION}"
-# What is said in it, whole: dkms 3.0.10 lets readelf look into a vmlinux that has
-# BTF and nothing else in the headers of backports, and that complains.
+# Where all that it says is compared. To stderr comes what readelf says: dkms
+# 3.0.10 has it look for a compiler's name in a vmlinux, which in the headers of
+# backports is there for its BTF alone.
 STATUS = "dkms status 2>/dev/null"
 THEIRS = "/usr/src/vbalance-for-kvm /usr/src/vbalance-9.tar.gz"
 MAKE_THEIRS = f"""mkdir {TREE} /usr/src/vbalance-for-kvm &&
