@@ -35,31 +35,38 @@ static int rings_are(long n)
 /* ---- what comes of it ---- */
 
 /* To a vCPU that runs, as far as can be told: no fast path. */
-static void interrupt(void)
+static void interrupt(unsigned int us)
 {
 	if (in_state(0, "running"))
 		send(0);
-	usleep(1000);
+	usleep(us);
 }
 
-/* Interrupts, and preemptions soon after, until a counter has grown. */
-static int grows(const char *counter, long by)
+/* An interrupt every @us, and preemptions, until a counter has grown. */
+static int grows_every(unsigned int us, const char *counter, long by)
 {
 	long n = count(counter);
 	int i;
 
 	for (i = 0; i < 10000 * slowness() && count(counter) < n + by; i++)
-		interrupt();
+		interrupt(us);
 	return count(counter) >= n + by;
 }
 
+static int grows(const char *counter, long by)
+{
+	return grows_every(1000, counter, by);
+}
+
 /*
- * What serving takes is measured at holders, and whose last one took long, or
- * was seen late on a busy machine, may be one again: with an interrupt soon
- * before it loses its CPU, and the next one shorter. Where timers are late this
- * can go on for long: each boost then sees the next interrupt's rings late, too.
+ * Whose rings are open is taken to be at work for up to five times as long as
+ * serving took, and half a millisecond at least (core/serve.h): a holder still,
+ * with an interrupt that soon before it loses its CPU. With one each millisecond
+ * that is often so; with these it is seldom. But what serving takes is measured
+ * at such holders, late on a busy machine: then it may be long for a while.
  */
-#define WINDOWS	(100 * slowness())
+#define SELDOM_US	(HOLDER_US / 10)
+#define WINDOWS		(10 * slowness())
 
 static void no_holder(const char *name)
 {
@@ -68,7 +75,7 @@ static void no_holder(const char *name)
 
 	for (i = 0; i < WINDOWS && good && !few; i++) {
 		n = count("holder");
-		good = grows("no_holder", PREEMPTIONS);
+		good = grows_every(SELDOM_US, "no_holder", PREEMPTIONS);
 		few = count("holder") < n + PREEMPTIONS / 2;
 	}
 	if (!good || !few) {
@@ -660,7 +667,7 @@ static void devices_go(void)
 		    count("holder") >= held + 20 &&
 		    count("ended_done") >= done + 5)
 			break;
-		interrupt();
+		interrupt(1000);
 	}
 	closer.stop = 1;
 	pthread_join(closer.thread, NULL);
