@@ -64,22 +64,29 @@ static inline u64 vb_borrow_next(struct vb_borrow *b, u64 base, u32 percent,
 #define VB_BORROW_TURN	64
 
 /**
- * vb_borrow_in_turn() - is a quiet queue looked at this time?
- * @n: its place in the table, below @nr
- * @from: whose turn it is, below @nr
+ * struct vb_borrow_turn - quiet queues that one look takes
+ * @left: so many more, VB_BORROW_TURN at first
+ * @next: where in the table the next look begins; at first, where this one does
+ */
+struct vb_borrow_turn {
+	u32 left, next;
+};
+
+/**
+ * vb_borrow_in_turn() - is this quiet queue looked at this time?
+ * @t: of this look, which goes through the table from @t->next and around
+ * @n: the queue's place in the table, below @nr
  * @nr: queues in the table
  *
  * Return: it is.
  */
-static inline bool vb_borrow_in_turn(u32 n, u32 from, u32 nr)
+static inline bool vb_borrow_in_turn(struct vb_borrow_turn *t, u32 n, u32 nr)
 {
-	return (n >= from ? n - from : n + nr - from) < VB_BORROW_TURN;
-}
-
-/* Whose turn comes after that; the table may be another one by then. */
-static inline u32 vb_borrow_next_turn(u32 from, u32 nr)
-{
-	return nr > VB_BORROW_TURN ? (from + VB_BORROW_TURN) % nr : 0;
+	if (!t->left)
+		return false;
+	if (!--t->left)
+		t->next = n + 1 < nr ? n + 1 : 0;
+	return true;
 }
 
 #endif /* _VB_CORE_BORROW_H */

@@ -362,7 +362,13 @@ bool vbg_irq_mask_changed(struct vbg_irq *i);
 
 /* ---- decisions (vbg_decide.c) ---- */
 
-bool vbg_look(struct vbg_cpu *c, int cpu, u64 now);
+enum vbg_looked {
+	VBG_LOOKED_NOT,
+	VBG_LOOKED,
+	VBG_LOOKED_MOVED,	/* a move was tried */
+};
+
+enum vbg_looked vbg_look(struct vbg_cpu *c, int me, u64 now);
 void vbg_decide_slow(void);
 extern const char * const vbg_reason_names[VBG_NR_REASONS];
 
@@ -432,7 +438,7 @@ void vbg_task_served(struct vbg_cpu *c);
 
 void vbg_borrow_init(void);
 void vbg_borrow_exit(void);
-void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now);
+bool vbg_borrow_look(struct vbg_cpu *c, int me, u64 now);
 void vbg_borrow_timer_exit(u64 ns);
 void vbg_borrow_cpu_on(int cpu);
 void vbg_borrow_cpu_off(int cpu);

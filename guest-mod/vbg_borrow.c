@@ -27,7 +27,7 @@ struct vbg_borrow {
 	struct vb_borrow pace;
 	u64 next_look;		/* vbg_clock() */
 	u64 next_full;		/* the same, for queues without traffic */
-	u32 turn;		/* of these: vb_borrow_in_turn() */
+	u32 from;		/* where in the table a look begins */
 	bool online;		/* the timer may be armed here */
 	bool found;		/* served something since it was armed */
 	bool away;		/* an active queue's owner was away last time */
@@ -71,21 +71,20 @@ static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
 			   int me, u64 now, enum vbg_mode mode)
 {
 	bool full = now >= b->next_full, away = false, active, ours;
-	int n;
+	u32 from = b->from < t->nr ? b->from : 0;
+	struct vb_borrow_turn turn = { full ? VB_BORROW_TURN : 0, from };
+	u32 k, n;
 
 	if (full)
 		b->next_full = now + VBG_BORROW_FULL_NS;
-	if (b->turn >= t->nr)
-		b->turn = 0;
 
-	for (n = 0; n < t->nr; n++) {
+	for (k = 0, n = from; k < t->nr; k++, n = n + 1 < t->nr ? n + 1 : 0) {
 		struct vbg_irq *i = t->irqs[n];
 
 		if (!i->handler || !vbg_owner_is_away(i, me))
 			continue;
 		active = vbg_is_active(i, now);
-		if (!active &&
-		    !(full && vb_borrow_in_turn(n, b->turn, t->nr)))
+		if (!active && !vb_borrow_in_turn(&turn, n, t->nr))
 			continue;
 		ours = vbg_is_ours(i, mode);
 		away |= active && ours;
@@ -95,8 +94,7 @@ static bool vbg_borrow_all(struct vbg_borrow *b, const struct vbg_table *t,
 			vbg_stat_inc(VBG_S_BORROWED);
 		}
 	}
-	if (full)
-		b->turn = vb_borrow_next_turn(b->turn, t->nr);
+	b->from = turn.next;
 	return away;
 }
 
@@ -141,8 +139,9 @@ static void vbg_borrow_arm(struct vbg_borrow *b)
  * @me: this CPU
  * @now: vbg_clock()
  * Context: hard interrupt.
+ * Return: it has gone through the queues.
  */
-void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now)
+bool vbg_borrow_look(struct vbg_cpu *c, int me, u64 now)
 {
 	const struct vbg_table *t = rcu_dereference_sched(vbg_table);
 	struct vbg_borrow *b = this_cpu_ptr(&vbg_borrows);
@@ -151,17 +150,18 @@ void vbg_borrow_look(struct vbg_cpu *c, int me, u64 now)
 	b->served = 0;
 	/* Whoever comes after us has more time. */
 	if (now < b->next_look || c->look_owed || vbg_leaves_soon(c, now))
-		return;
+		return false;
 	if (vbg_policy_isolated(me) || !t || !t->nr || !vbg_borrow_on(mode) ||
 	    !vbg_have_source()) {
 		/* Nothing is known of anybody: the timer ends. */
 		b->away = false;
-		return;
+		return false;
 	}
 	b->next_look = now + VBG_BORROW_LOOK_NS;
 	b->away = vbg_borrow_all(b, t, me, now, mode);
 	if (b->away)
 		vbg_borrow_arm(b);
+	return true;
 }
 
 /*

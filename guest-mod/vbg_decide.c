@@ -10,7 +10,8 @@
  *
  * A move leaves the guest several times with interrupts off, so a look tries
  * one at most; the next one goes on behind it. A look is due when this CPU has
- * had as much time for others as the one before took (vbg_pay()).
+ * had as much time for others as the one before took (vbg_pay()), and after a
+ * move when as much has passed.
  */
 #include <linux/cpumask.h>
 
@@ -205,62 +206,94 @@ out_unlock:
 	return tried;
 }
 
-static bool vbg_look_single(const struct vbg_table *t, int me, u64 now)
+/* mapping=single: whom the others follow, or NULL; @g: all of them. */
+static struct vbg_irq *vbg_leader(const struct vbg_table *t, u64 now,
+				  struct vbg_group *g)
 {
 	struct vbg_irq *leader = NULL;
-	struct vbg_group g = {};
-	int n, target;
+	int n;
 
 	for (n = 0; n < t->nr; n++) {
 		if (t->irqs[n]->fixed)
 			continue;
-		vbg_group_add(&g, t->irqs[n], now);
+		vbg_group_add(g, t->irqs[n], now);
 		if (!leader)
 			leader = t->irqs[n];
 	}
-	if (!leader)
-		return false;
-	if (vbg_decide_one(leader, me, now, &g))
-		return true;
-	target = vbg_irq_where(leader, NULL);
-	/*
-	 * Nobody is sent after a leader that sits on a descheduled vCPU, or to
-	 * where somebody else has put it.
-	 */
-	if (target < 0 || target != READ_ONCE(leader->cpu) ||
-	    now < READ_ONCE(leader->backoff_until) || !vbg_cpu_running(target))
-		return false;
-	for (n = 0; n < t->nr; n++)
-		if (!t->irqs[n]->fixed && t->irqs[n] != leader &&
-		    vbg_follow(t->irqs[n], target, now))
-			return true;
-	return false;
+	return leader;
 }
 
-static bool vbg_look_each(struct vbg_cpu *c, const struct vbg_table *t, int me,
-			  u64 now)
+/*
+ * Where to? -1: nobody is sent after a leader that sits on a descheduled vCPU,
+ * or to where somebody else has put it.
+ */
+static int vbg_leads_to(struct vbg_irq *leader, u64 now)
 {
-	struct vbg_group g;
+	int target = vbg_irq_where(leader, NULL);
+
+	if (target < 0 || target != READ_ONCE(leader->cpu) ||
+	    now < READ_ONCE(leader->backoff_until) || !vbg_cpu_running(target))
+		return -1;
+	return target;
+}
+
+static bool vbg_decide_alone(struct vbg_irq *i, int me, u64 now)
+{
+	struct vbg_group g = {};
+
+	vbg_group_add(&g, i, now);
+	return vbg_decide_one(i, me, now, &g);
+}
+
+/*
+ * On from where the last look has ended. @leader: the others follow, to
+ * @target; NULL: each has its own way. Return: a move was tried.
+ */
+static bool vbg_look_on(struct vbg_cpu *c, const struct vbg_table *t, int me,
+			u64 now, const struct vbg_irq *leader, int target)
+{
+	struct vbg_irq *i;
 	int k, n, judged = 0;
 
 	for (k = 0; k < t->nr; k++) {
 		n = c->look_from + k;
 		if (n >= t->nr)
 			n -= t->nr;
-		if (t->irqs[n]->fixed || vbg_is_judged(t->irqs[n], now))
+		i = t->irqs[n];
+		if (i->fixed || i == leader ||
+		    (!leader && vbg_is_judged(i, now)))
 			continue;
 		if (judged++ == VBG_LOOK_MOST) {
 			c->look_from = n;
 			return false;
 		}
-		g = (struct vbg_group) {};
-		vbg_group_add(&g, t->irqs[n], now);
-		if (vbg_decide_one(t->irqs[n], me, now, &g)) {
+		if (leader ? vbg_follow(i, target, now) :
+			     vbg_decide_alone(i, me, now)) {
 			c->look_from = n + 1 < t->nr ? n + 1 : 0;
 			return true;
 		}
 	}
 	return false;
+}
+
+static bool vbg_look_all(struct vbg_cpu *c, const struct vbg_table *t, int me,
+			 u64 now)
+{
+	struct vbg_irq *leader;
+	struct vbg_group g = {};
+	int target;
+
+	if (c->look_from >= t->nr)
+		c->look_from = 0;
+	if (READ_ONCE(vbg_mapping) != VBG_MAPPING_SINGLE)
+		return vbg_look_on(c, t, me, now, NULL, -1);
+	leader = vbg_leader(t, now, &g);
+	if (!leader)
+		return false;
+	if (vbg_decide_one(leader, me, now, &g))
+		return true;
+	target = vbg_leads_to(leader, now);
+	return target >= 0 && vbg_look_on(c, t, me, now, leader, target);
 }
 
 /**
@@ -270,29 +303,25 @@ static bool vbg_look_each(struct vbg_cpu *c, const struct vbg_table *t, int me,
  * @now: vbg_clock()
  *
  * Context: hard interrupt. Moves one interrupt at most (MMIO exits) when a
- * policy says so.
- * Return: it has tried to. The rest of the table is due at the next look.
+ * policy says so; the rest of the table is due at the next look.
+ * Return: what it has done.
  */
-bool vbg_look(struct vbg_cpu *c, int me, u64 now)
+enum vbg_looked vbg_look(struct vbg_cpu *c, int me, u64 now)
 {
 	const struct vbg_table *t = rcu_dereference_sched(vbg_table);
 
 	if (now < c->next_look || c->look_owed)
-		return false;
+		return VBG_LOOKED_NOT;
 	c->next_look = now + VBG_LOOK_NS;
 	vbg_stat_inc(VBG_S_LOOKS);
 	if (!t || !t->nr)
-		return false;
+		return VBG_LOOKED_NOT;
 	if (unlikely(!vbg_have_source())) {
 		vbg_stat_inc(VBG_S_NO_SOURCE);
-		return false;
+		return VBG_LOOKED_NOT;
 	}
 	vb_fault_delay("look", 20 * NSEC_PER_MSEC);
-	if (c->look_from >= t->nr)
-		c->look_from = 0;
-	if (READ_ONCE(vbg_mapping) == VBG_MAPPING_SINGLE)
-		return vbg_look_single(t, me, now);
-	return vbg_look_each(c, t, me, now);
+	return vbg_look_all(c, t, me, now) ? VBG_LOOKED_MOVED : VBG_LOOKED;
 }
 
 /* ---- once a second ---- */

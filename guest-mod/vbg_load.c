@@ -83,8 +83,9 @@ static u64 vbg_slide(u64 mean, u64 sample)
 /*
  * Back on the CPU after an absence? The steal clock is brought up to date by
  * the host before the guest resumes, so the first interrupt after it sees it.
+ * Return: @now; after an absence, which may have been since then, the time.
  */
-static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
+static u64 vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 {
 	u64 clock, stolen = vbg_stolen_on(cpu, &clock);
 	u64 away = stolen - c->stolen_seen, stayed, us;
@@ -94,10 +95,12 @@ static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 		/* First look: whatever was stolen before is one lump. */
 		c->stolen_clock = clock;
 		c->back_since = now;
-		return;
+		return vbg_clock();
 	}
-	if (away < VB_ABSENCE_MIN_NS || away > NSEC_PER_SEC * 60)
-		return;
+	if (away < VB_ABSENCE_MIN_NS)
+		return now;
+	if (away > NSEC_PER_SEC * 60)
+		return vbg_clock();
 	stayed = vbg_busy_ns(c->back_since, now, 0, away);
 	c->off_mean = vbg_slide(c->off_mean, away);
 	c->on_mean = vbg_slide(c->on_mean, stayed);
@@ -106,6 +109,7 @@ static void vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 	us = div_u64(away, 1000);
 	vb_decay_add(&c->lost_us2, VB_DECAY_LONG, now, us * us);
 	trace_vb_guest_back(cpu, away, stayed);
+	return vbg_clock();
 }
 
 /*
@@ -167,6 +171,12 @@ void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns, bool work)
 /* ---- tracepoints; none of them fires where preemption is possible ---- */
 
 /*
+ * What a look took is owed up to this. More was a pause of the whole VM, which
+ * is not stolen, or a leap of the clock.
+ */
+#define VBG_OWED_MOST	NSEC_PER_SEC
+
+/*
  * Half of this CPU's time is for others: with many queues, or a slow kernel, a
  * look may take as long as it is to the next interrupt. What was stolen since
  * was nobody's: another vCPU's turn may be longer than a look.
@@ -182,17 +192,18 @@ static void vbg_pay(struct vbg_cpu *c, u64 now)
 static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 {
 	u64 ns, stolen, end, own, served = c->served_ns;
-	bool moved;
+	enum vbg_looked looked;
+	bool borrowed;
 
-	c->begin = now;
 	vbg_page_check_self(cpu);
-	vbg_note_absence(c, cpu, now);
+	now = vbg_note_absence(c, cpu, now);
+	c->begin = now;
 	vbg_pay(c, now);
 	vbg_task_look(c, cpu, now);
 	vbg_redirect_look(c, cpu, now);
-	vbg_borrow_look(c, cpu, now);
+	borrowed = vbg_borrow_look(c, cpu, now);
 	/* Handlers take their time. */
-	moved = vbg_look(c, cpu, c->served_ns == served ? now : vbg_clock());
+	looked = vbg_look(c, cpu, c->served_ns == served ? now : vbg_clock());
 	end = vbg_clock();
 	stolen = vbg_stolen_ns(cpu);
 	/* Our own time, moves included, is nobody's interrupt load. */
@@ -200,8 +211,12 @@ static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 	served = c->served_ns - served;
 	own = ns > served ? ns - served : 0;
 	c->look_ns += own;
-	/* A move is several exits: it counts with what was stolen in them. */
-	c->look_owed = max(c->look_owed, moved ? end - now : own);
+	if (borrowed || looked != VBG_LOOKED_NOT)
+		c->look_owed = max(c->look_owed, min(own, VBG_OWED_MOST));
+	/* A move is several exits, and the host may have taken long for them. */
+	if (looked == VBG_LOOKED_MOVED)
+		c->next_look = end + min(vbg_busy_ns(now, end, 0, 0),
+					 VBG_OWED_MOST);
 	c->look_end = end;
 	c->hard_stolen = stolen;
 	c->hard_since = end;

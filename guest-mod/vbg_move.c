@@ -213,7 +213,7 @@ int vbg_move(struct vbg_irq *i, int target, u64 *cost_ns)
 		if (!err)
 			vbg_retrigger(i, desc);
 	}
-	*cost_ns = vbg_clock() - start;
+	*cost_ns = vbg_busy_ns(start, vbg_clock(), 0, 0);
 	raw_spin_unlock(&desc->lock);
 	/* Others would wait for the lock of one that gives its CPU back. */
 	vbg_critical_end(c, cpu, VB_CRITICAL_MOVE);

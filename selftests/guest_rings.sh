@@ -134,6 +134,12 @@ check "many queues: those that are used have none" \
 goes_on_alone
 UNUSED=$(g 0 'cols $GUEST/irqs redirect name' | sed -n 's/^key \(.*\)-.*/\1/p' | sort -u)
 both_borrowed
+# One vCPU has vectors for some 200: others are tried, too. In one look, 64.
+follow() { [ "$(g 0 'cols $GUEST/irqs last_reason' | grep -c -x move_follow)" -gt 200 ]; }
+guest 0 'echo single > /sys/module/vbalance_guest/parameters/mapping' </dev/null
+check "many queues: mapping=single sends all after the first" await 300 follow
+guest 0 'echo per-irq > /sys/module/vbalance_guest/parameters/mapping' </dev/null
+check "many queues: all goes on after that" more 8
 at_rest_alone
 end
 

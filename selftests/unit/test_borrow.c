@@ -94,33 +94,45 @@ static void test_cost(void)
 	CHECK(vb_borrow_next(&b, 1, 1, true) <= 800 * MS, "no overflow");
 }
 
-/* Small tables are looked at whole; in a big one nobody is passed over. */
-static void test_turns(void)
+/*
+ * Of those whose turn it can be (every @step-th) all are taken where they are
+ * few; of many nobody is passed over, or taken once more before all were.
+ */
+static void turns(u32 nr, u32 step)
 {
-	u32 nr, n;
+	u32 seen[5 * VB_BORROW_TURN] = { 0 };
+	u32 some = (nr + step - 1) / step, from = 0, look, k, n;
+	u32 most = (some + VB_BORROW_TURN - 1) / VB_BORROW_TURN;
 
-	for (nr = 1; nr < 5 * VB_BORROW_TURN; nr++) {
-		u32 most = (nr + VB_BORROW_TURN - 1) / VB_BORROW_TURN, from = 0;
-		u32 seen[5 * VB_BORROW_TURN] = { 0 }, turn;
+	for (look = 0; look < most; look++) {
+		struct vb_borrow_turn t = { VB_BORROW_TURN, from };
+		u32 now = 0;
 
-		for (turn = 0; turn < most; turn++) {
-			u32 now = 0;
-
-			for (n = 0; n < nr; n++) {
-				if (!vb_borrow_in_turn(n, from, nr))
-					continue;
+		for (k = 0, n = from; k < nr; k++, n = n + 1 < nr ? n + 1 : 0)
+			if (n % step == 0 && vb_borrow_in_turn(&t, n, nr)) {
 				seen[n]++;
 				now++;
 			}
-			CHECK_EQ(now, nr < VB_BORROW_TURN ? nr : VB_BORROW_TURN,
-				 "%u of %u", turn, nr);
-			from = vb_borrow_next_turn(from, nr);
-			CHECK(from < nr, "%u of %u", from, nr);
-		}
-		for (n = 0; n < nr; n++)
-			CHECK(seen[n] == 1 || (seen[n] == 2 && nr > VB_BORROW_TURN),
-			      "%u of %u: %u", n, nr, seen[n]);
+		CHECK_EQ(now, some < VB_BORROW_TURN ? some : VB_BORROW_TURN,
+			 "%u, every %u", nr, step);
+		from = t.next;
+		CHECK(from < nr, "%u of %u", from, nr);
 	}
+	for (n = 0; n < nr; n += step)
+		CHECK(seen[n] == 1 || (seen[n] == 2 && some > VB_BORROW_TURN),
+		      "%u of %u, every %u: %u", n, nr, step, seen[n]);
+}
+
+static void test_turns(void)
+{
+	struct vb_borrow_turn none = { 0, 3 };
+	u32 nr, step;
+
+	for (nr = 1; nr < 5 * VB_BORROW_TURN; nr++)
+		for (step = 1; step < 5; step++)
+			turns(nr, step);
+	CHECK(!vb_borrow_in_turn(&none, 5, 8), "nobody's");
+	CHECK_EQ(none.next, 3, "where it was");
 }
 
 int main(void)
