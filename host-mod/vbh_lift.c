@@ -623,15 +623,16 @@ static void vbh_lift_unprobe(int err)
 /**
  * vbh_lift_check() - probe no more what is found to differ only now
  *
- * vbh_lift_init() may have been before there was a /sys. Where there is no
- * memory to look they stay: what they are for is off, and may come back when
+ * vbh_lift_init() may have been before there was a /sys. Where that could not be
+ * read just now they stay: what they are for is off, and may come back when
  * kvm.ko does.
  * Context: process, sleeps; after vbh_facts_check_kvm(), nothing is lifted.
  */
 void vbh_lift_check(void)
 {
-	if (vbh_facts_differ(VBH_F_BOOST) &&
-	    vbh_facts_kernel_error() != -ENOMEM)
+	int err = vbh_facts_kernel_error();
+
+	if (vbh_facts_differ(VBH_F_BOOST) && (!err || err == -ENOENT))
 		vbh_lift_unprobe(-ENOEXEC);
 }
 
