@@ -18,7 +18,7 @@
 #endif
 #ifdef HAVE_pgty_hugetlb
 #define VB_PAGE_TYPE_FACTS(group)	VB_CONSTANT(group, PGTY_hugetlb),
-#else				/* 6.9 to 6.11: a bit of page_type */
+#else	/* before 6.12; a bit of page_type since 6.9 */
 #define VB_PAGE_TYPE_FACTS(group)
 #endif
 #define VB_PAGE_FACTS(group)	\

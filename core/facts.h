@@ -72,10 +72,22 @@ struct vb_finding {
 	char found[120];	/* what is there instead */
 };
 
-static inline void vb_fact_write(char *s, size_t room, u64 offset, u64 size)
+static inline void vb_fact_write(const struct vb_fact *f, char *s, size_t room,
+				 u64 bit, u64 size)
 {
-	snprintf(s, room, "offset %llu, size %llu", (unsigned long long)offset,
-		 (unsigned long long)size);
+	if (f->kind == VB_FACT_BIT && !size)
+		snprintf(s, room, "bit %llu", (unsigned long long)bit);
+	else if (f->kind == VB_FACT_ENUM)
+		snprintf(s, room, "%llu", (unsigned long long)bit / 8);
+	else
+		snprintf(s, room, "offset %llu, size %llu",
+			 (unsigned long long)bit / 8, (unsigned long long)size);
+}
+
+/* Of a structure's size it is 0. */
+static inline u64 vb_fact_bit(const struct vb_fact *f)
+{
+	return f->kind == VB_FACT_BIT ? f->offset : (u64)f->offset * 8;
 }
 
 /* What the fact says, in the words of vb_finding.found. */
@@ -85,7 +97,7 @@ static inline void vb_fact_expected(const struct vb_fact *f, char *s,
 	if (f->proto)
 		snprintf(s, room, "%s", f->proto);
 	else
-		vb_fact_write(s, room, f->offset, f->size);
+		vb_fact_write(f, s, room, vb_fact_bit(f), f->size);
 }
 
 static inline void vb_fact_note(bool same, struct vb_finding *r)
@@ -100,11 +112,10 @@ static inline void vb_fact_note(bool same, struct vb_finding *r)
 static inline void vb_fact_note_place(const struct vb_fact *f, u64 bit,
 				      u64 size, struct vb_finding *r)
 {
-	u64 unit = f->kind == VB_FACT_BIT ? 1 : 8;
-	bool same = bit == f->offset * unit && size == f->size;
+	bool same = bit == vb_fact_bit(f) && size == f->size;
 
 	if (!same)
-		vb_fact_write(r->found, sizeof(r->found), bit / unit, size);
+		vb_fact_write(f, r->found, sizeof(r->found), bit, size);
 	vb_fact_note(same, r);
 }
 
