@@ -94,13 +94,14 @@ static u64 vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 	if (unlikely(!c->back_since || clock != c->stolen_clock)) {
 		/* First look: whatever was stolen before is one lump. */
 		c->stolen_clock = clock;
-		c->back_since = now;
-		return vbg_clock();
+		c->back_since = vbg_clock();
+		return c->back_since;
 	}
 	if (away < VB_ABSENCE_MIN_NS)
 		return now;
+	now = vbg_clock();
 	if (away > NSEC_PER_SEC * 60)
-		return vbg_clock();
+		return now;
 	stayed = vbg_busy_ns(c->back_since, now, 0, away);
 	c->off_mean = vbg_slide(c->off_mean, away);
 	c->on_mean = vbg_slide(c->on_mean, stayed);
@@ -109,7 +110,7 @@ static u64 vbg_note_absence(struct vbg_cpu *c, int cpu, u64 now)
 	us = div_u64(away, 1000);
 	vb_decay_add(&c->lost_us2, VB_DECAY_LONG, now, us * us);
 	trace_vb_guest_back(cpu, away, stayed);
-	return vbg_clock();
+	return now;
 }
 
 /*
@@ -172,7 +173,7 @@ void vbg_load_served(struct vbg_cpu *c, struct vbg_irq *i, u64 ns, bool work)
 
 /*
  * What a look took is owed up to this. More was a pause of the whole VM, which
- * is not stolen, or a leap of the clock.
+ * is not stolen, or a leap of the clock. Nor does a move keep others off longer.
  */
 #define VBG_OWED_MOST	NSEC_PER_SEC
 
@@ -191,7 +192,7 @@ static void vbg_pay(struct vbg_cpu *c, u64 now)
 /* Hard interrupts do not nest: one start for all kinds. */
 static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 {
-	u64 ns, stolen, end, own, served = c->served_ns;
+	u64 ns, stolen, from, end, own, pause, served = c->served_ns;
 	enum vbg_looked looked;
 	bool borrowed;
 
@@ -202,8 +203,9 @@ static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 	vbg_task_look(c, cpu, now);
 	vbg_redirect_look(c, cpu, now);
 	borrowed = vbg_borrow_look(c, cpu, now);
-	/* Handlers take their time. */
-	looked = vbg_look(c, cpu, c->served_ns == served ? now : vbg_clock());
+	/* Handlers take their time, and so may many queues. */
+	from = borrowed || c->served_ns != served ? vbg_clock() : now;
+	looked = vbg_look(c, cpu, from);
 	end = vbg_clock();
 	stolen = vbg_stolen_ns(cpu);
 	/* Our own time, moves included, is nobody's interrupt load. */
@@ -214,9 +216,11 @@ static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 	if (borrowed || looked != VBG_LOOKED_NOT)
 		c->look_owed = max(c->look_owed, min(own, VBG_OWED_MOST));
 	/* A move is several exits, and the host may have taken long for them. */
-	if (looked == VBG_LOOKED_MOVED)
-		c->next_look = end + min(vbg_busy_ns(now, end, 0, 0),
-					 VBG_OWED_MOST);
+	if (looked == VBG_LOOKED_MOVED) {
+		pause = vbg_busy_ns(from, end, 0, 0);
+		c->next_look = max(c->next_look,
+				   end + min(pause, VBG_OWED_MOST));
+	}
 	c->look_end = end;
 	c->hard_stolen = stolen;
 	c->hard_since = end;

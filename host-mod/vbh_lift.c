@@ -625,7 +625,7 @@ static void vbh_lift_unprobe(int err)
  *
  * vbh_lift_init() may have been before there was a /sys. Where that could not be
  * read just now they stay: what they are for is off, and may come back when
- * kvm.ko does.
+ * kvm.ko does. What is not probed stays so until the module is loaded again.
  * Context: process, sleeps; after vbh_facts_check_kvm(), nothing is lifted.
  */
 void vbh_lift_check(void)

@@ -137,7 +137,7 @@ both_borrowed
 # One vCPU has vectors for some 200: others are tried, too. In one look, 64.
 follow() { [ "$(g 0 'cols $GUEST/irqs last_reason' | grep -c -x move_follow)" -gt 200 ]; }
 guest 0 'echo single > /sys/module/vbalance_guest/parameters/mapping' </dev/null
-check "many queues: mapping=single sends all after the first" await 300 follow
+check "many queues: mapping=single: more follow than one look judges" await 300 follow
 guest 0 'echo per-irq > /sys/module/vbalance_guest/parameters/mapping' </dev/null
 check "many queues: all goes on after that" more 8
 at_rest_alone

@@ -12,7 +12,7 @@
 #include "boosttrace.h"
 
 #define ROUNDS		100
-#define STRAYS		3
+#define STRAYS		4
 #define BOOST_US	4000
 #define DEBT_NS		20000000ULL	/* about what is drained */
 #define PERCENT		1

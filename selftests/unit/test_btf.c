@@ -320,6 +320,28 @@ static void test_open_end(void)
 	blob_free(&w);
 }
 
+static void test_expected(void)
+{
+	static const struct {
+		struct vb_fact f;
+		const char *text;
+	} of[] = {
+		{ VB_MEMBER(0, outer, flag), "offset 8, size 1" },
+		{ VB_SIZE(0, argument), "offset 0, size 1" },
+		{ VB_BIT(0, outer, flag, 65), "bit 65" },
+		{ VB_ENUM(0, FLAG_X, 0x200), "512" },
+		{ VB_FUNC(0, work, "4(outer*,"), "4(outer*," },
+	};
+	char text[120];
+	unsigned int n;
+
+	for (n = 0; n < ARRAY_SIZE(of); n++) {
+		vb_fact_expected(&of[n].f, text, sizeof(text));
+		CHECK(!strcmp(text, of[n].text), "%s: '%s', not '%s'",
+		      of[n].f.what, text, of[n].text);
+	}
+}
+
 /* By its number. */
 static void test_bits(void)
 {
@@ -687,6 +709,7 @@ static const struct ktap_test tests[] = {
 	{ "what is not there", test_absent },
 	{ "parameters that do not matter", test_open_end },
 	{ "a bit", test_bits },
+	{ "what is expected", test_expected },
 	{ "similar names and types", test_similar },
 	{ "a module's types and the kernel's", test_module },
 	{ "references between them", test_references },
