@@ -12,7 +12,7 @@
 #include "boosttrace.h"
 
 #define ROUNDS		100
-#define STRAYS		4
+#define STRAYS		3
 #define BOOST_US	4000
 #define DEBT_NS		20000000ULL	/* about what is drained */
 #define PERCENT		1
@@ -64,45 +64,32 @@ static __u64 drain(void)
 
 struct strays {
 	long all;
-	long ended;			/* at once */
+	long longest;			/* ns */
 };
 
-/*
- * Boosts of vCPU 1 that got their first CPU time on our CPU. What nobody looks at
- * goes on for BOOST_US at least. Not each ends before: who has to wait long for
- * its CPU, on a machine that stands still, may be fetched from there by another
- * one later, and looks come late.
- */
+/* Boosts of vCPU 1 that got their first CPU time on our CPU. */
 static void look(struct strays *s)
 {
 	int begun = 0, strayed = 0;
 	struct boost_event e;
 	FILE *f = trace_read();
-	long since = 0;
 
 	while (trace_next(f, &e)) {
 		if (e.kind == BOOST_BEGINS && e.vcpu == 1) {
 			begun = 1;
-			since = e.us;
 			strayed = 0;
 		} else if (e.kind == SWITCH && begun &&
 			   e.next == thread[1].tid && e.next_prio < 100) {
 			strayed = e.cpu == here;
 			begun = 0;
 		} else if (e.kind == BOOST_ENDS && e.vcpu == 1) {
+			if (strayed && e.ns > s->longest)
+				s->longest = e.ns;
 			s->all += strayed;
-			s->ended += strayed && !strcmp(e.why, "bound") &&
-				    e.us - since < BOOST_US / 2;
 			strayed = 0;
 		}
 	}
 	fclose(f);
-}
-
-/* Most, where the machine does not stand still. */
-static int enough(const struct strays *s)
-{
-	return s->all >= STRAYS && s->ended * 3 >= s->all;
 }
 
 /* Both compete for @there; the one that is boosted is in the other's way. */
@@ -151,7 +138,7 @@ int main(int argc, char **argv)
 	start(1);
 	trace_filter("sched_switch", "next_pid == %d", thread[1].tid);
 	guest[1].critical = VB_CRITICAL_SAID;
-	for (i = 0; i < ROUNDS && good && !enough(&s); i++) {
+	for (i = 0; i < ROUNDS && good && s.all < STRAYS; i++) {
 		until = drain();
 		good = until != 0;
 		trace_empty();
@@ -162,8 +149,9 @@ int main(int argc, char **argv)
 	may_run(thread[1].tid, there, there);
 	report(good, "our CPU has no time for boosts");
 	report(s.all >= STRAYS, "boosted threads were moved to our CPU");
-	printf("# %ld in %d rounds, %ld ended at once\n", s.all, i, s.ended);
-	report(enough(&s), "and got no time there");
+	printf("# %ld in %d rounds, the longest %ld us\n", s.all, i,
+	       s.longest / 1000);
+	report(s.longest < BOOST_US * 1000 / 2, "and got no time there");
 	if (boosts)
 		sched_setaffinity(boosts, sizeof(was), &was);
 	defaults();
