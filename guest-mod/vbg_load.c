@@ -213,8 +213,9 @@ static void vbg_hard_begin(struct vbg_cpu *c, int cpu, u64 now)
 	served = c->served_ns - served;
 	own = ns > served ? ns - served : 0;
 	c->look_ns += own;
+	/* There is no look while one is owed for. */
 	if (borrowed || looked != VBG_LOOKED_NOT)
-		c->look_owed = max(c->look_owed, min(own, VBG_OWED_MOST));
+		c->look_owed = min(own, VBG_OWED_MOST);
 	/* A move is several exits, and the host may have taken long for them. */
 	if (looked == VBG_LOOKED_MOVED) {
 		pause = vbg_busy_ns(from, end, 0, 0);
