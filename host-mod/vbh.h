@@ -125,6 +125,7 @@ void vbh_lift_exit(void);
 	X(VBH_B_END_OFF, "ended_off_cpu")		\
 	X(VBH_B_END_BOUND, "ended_bound")		\
 	X(VBH_B_END_GONE, "ended_gone")			\
+	X(VBH_B_END_MOVED, "ended_moved")		\
 	X(VBH_B_NO_VM_TOKENS, "no_vm_tokens")		\
 	X(VBH_B_NO_VCPU_TOKENS, "no_vcpu_tokens")	\
 	X(VBH_B_NO_CPU_TOKENS, "no_cpu_tokens")		\

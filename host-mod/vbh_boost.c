@@ -45,7 +45,8 @@ const char * const vbh_boost_count_names[VBH_B_NR_COUNTS] = {
 static_assert(VBH_B_HINT == 1 && VBH_B_TASK == 2 && VBH_B_HOLDER == 3 &&
 	      VBH_B_FAST_PATH == 4 && VBH_B_WAITING == 5 &&
 	      VBH_B_END_DONE == 7 && VBH_B_END_OFF == 8 &&
-	      VBH_B_END_BOUND == 9 && VBH_B_END_GONE == 10);
+	      VBH_B_END_BOUND == 9 && VBH_B_END_GONE == 10 &&
+	      VBH_B_END_MOVED == 11);
 
 static struct task_struct *vbh_booster;
 static LIST_HEAD(vbh_boost_active);	/* the worker's: begun, not finished */
@@ -485,12 +486,12 @@ static void vbh_boost_note_late(struct vbh_vcpu *v, u64 now)
 }
 
 /* The thread is what it was; vbh_boost_finish() has to follow. */
-static void vbh_boost_put_back(struct vbh_vcpu *v)
+static void vbh_boost_put_back(struct vbh_vcpu *v, enum vbh_boost_count why)
 {
 	struct vbh_boost *b = &v->boost;
 	u64 now = ktime_get_mono_fast_ns(), bound = vbh_boost_bound();
 
-	b->ended = READ_ONCE(b->over) ?: VBH_B_END_BOUND;
+	b->ended = why;
 	vbh_unlift(&b->lift, vbh_boost_debt(b, now));
 	if (b->lift.left_normal)
 		vbh_boost_count(v, VBH_B_LEFT_NORMAL);
@@ -503,7 +504,7 @@ static void vbh_boost_put_back(struct vbh_vcpu *v)
 	if (b->paid > atomic64_read(&v->vm->boosts[VBH_B_LONGEST_NS]))
 		atomic64_set(&v->vm->boosts[VBH_B_LONGEST_NS], b->paid);
 	/* It did not get done: the others have the CPU for as long now. */
-	if (b->ended == VBH_B_END_BOUND)
+	if (why == VBH_B_END_BOUND || why == VBH_B_END_MOVED)
 		WRITE_ONCE(b->not_before, now + max(b->paid, bound));
 	trace_vb_host_boost_end(v->vm->pid, v->apic_id, b->ended, b->paid);
 }
@@ -546,6 +547,21 @@ static bool vbh_boost_again(struct vbh_vcpu *v, u64 now)
 	return true;
 }
 
+/* Return: why one that is on ends now; VBH_B_NONE: it goes on. */
+static enum vbh_boost_count vbh_boost_over(struct vbh_vcpu *v)
+{
+	u64 now = ktime_get_mono_fast_ns();
+	int over = READ_ONCE(v->boost.over);
+
+	if (over)
+		return over;
+	if (vbh_boost_strayed(v))
+		return VBH_B_END_MOVED;
+	if (now >= v->boost.deadline && !vbh_boost_again(v, now))
+		return VBH_B_END_BOUND;
+	return VBH_B_NONE;
+}
+
 static void vbh_boost_take_new(void)
 {
 	struct llist_node *new = llist_del_all(&vbh_boost_wanted);
@@ -570,17 +586,18 @@ static void vbh_boost_take_new(void)
 static u64 vbh_boost_end_due(bool all)
 {
 	struct vbh_vcpu *v, *next;
+	enum vbh_boost_count why;
 	u64 now, first = 0;
 
 	list_for_each_entry_safe(v, next, &vbh_boost_active, boost.active) {
 		struct vbh_boost *b = &v->boost;
 
 		now = ktime_get_mono_fast_ns();
-		if (!b->ended && (all || READ_ONCE(b->over) ||
-				  vbh_boost_strayed(v) ||
-				  (now >= b->deadline &&
-				   !vbh_boost_again(v, now))))
-			vbh_boost_put_back(v);
+		if (!b->ended) {
+			why = all ? VBH_B_END_GONE : vbh_boost_over(v);
+			if (why)
+				vbh_boost_put_back(v, why);
+		}
 		if (b->ended) {
 			if (vbh_boost_finish(v)) {
 				list_del(&b->active);

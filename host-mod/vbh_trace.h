@@ -92,7 +92,8 @@ TRACE_EVENT(vb_host_redirect,
 			 { 3, "holder" }, { 4, "fast_path" },		\
 			 { 5, "waiting" },				\
 			 { 7, "done" }, { 8, "off_cpu" },		\
-			 { 9, "bound" }, { 10, "gone" })
+			 { 9, "bound" }, { 10, "gone" },		\
+			 { 11, "moved" })
 
 TRACE_EVENT(vb_host_boost,
 	TP_PROTO(int pid, u32 vcpu_id, u32 why),

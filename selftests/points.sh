@@ -156,7 +156,7 @@ echo 1 > $SETTINGS/boost
 # Somebody's change of each thread is under way and does not end: no other
 # thread stays lifted for that.
 boosts_begun() { echo "$(($(boosts_of hint) + $(boosts_of task) + $(boosts_of holder) + $(boosts_of fast_path) + $(boosts_of waiting)))"; }
-boosts_ended() { echo "$(($(boosts_of ended_done) + $(boosts_of ended_off_cpu) + $(boosts_of ended_bound) + $(boosts_of ended_gone)))"; }
+boosts_ended() { echo "$(($(boosts_of ended_done) + $(boosts_of ended_off_cpu) + $(boosts_of ended_bound) + $(boosts_of ended_gone) + $(boosts_of ended_moved)))"; }
 open_boosts() { echo $(($(boosts_begun) - $(boosts_ended))); }
 host_fails settle -1
 held() { [ "$(open_boosts)" -ge 3 ]; }

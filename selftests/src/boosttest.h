@@ -53,7 +53,8 @@ static inline long begun(void)
 static inline long ended(void)
 {
 	return count("ended_done") + count("ended_off_cpu") +
-		count("ended_bound") + count("ended_gone");
+		count("ended_bound") + count("ended_gone") +
+		count("ended_moved");
 }
 
 /* For want of CPU time that the VM, the vCPU or the CPU has left. */

@@ -31,6 +31,7 @@ static struct sums sums(void)
 		{ "ended_done", offsetof(struct sums, ended) },
 		{ "ended_off_cpu", offsetof(struct sums, ended) },
 		{ "ended_bound", offsetof(struct sums, ended) },
+		{ "ended_moved", offsetof(struct sums, ended) },
 		/* These pay the fee as well. */
 		{ "not_needed", offsetof(struct sums, refused) },
 		{ "no_cpu_tokens", offsetof(struct sums, refused) },
