@@ -12,9 +12,10 @@
  * boost, nor from running on the same CPU.
  *
  * A boost ends when the guest says that it is done (VB_OP_DONE), when the
- * vCPU leaves its CPU by itself (halt, exit to the VMM), after boost_us, or
- * when the VM or this module goes. Its CPU time is paid from the buckets of
- * VM and vCPU (core/boost.h).
+ * vCPU leaves its CPU by itself (halt, exit to the VMM), after boost_us, when
+ * its thread has been moved to a CPU that has no time for boosts, or when the VM
+ * or this module goes. Its CPU time is paid from the buckets of VM, vCPU and CPU
+ * (core/boost.h).
  *
  * Ownership of vbh_vcpu.boost: whoever changes state from IDLE to WANTED (any
  * hook) fills it in; from then on it is the worker's until that stores IDLE.
@@ -267,8 +268,8 @@ static bool vbh_boost_cpu_allows(struct vbh_vcpu *v)
 }
 
 /*
- * A thread that may run elsewhere is moved when its CPU has several that are
- * real-time, and its boost to a CPU that was not asked.
+ * A thread that may run elsewhere is moved, by the scheduler when its CPU has
+ * several that are real-time, and its boost to a CPU that was not asked.
  */
 static bool vbh_boost_strayed(struct vbh_vcpu *v)
 {
@@ -485,13 +486,16 @@ static void vbh_boost_note_late(struct vbh_vcpu *v, u64 now)
 		vbh_boost_count(v, VBH_B_LATE);
 }
 
-/* The thread is what it was; vbh_boost_finish() has to follow. */
+/*
+ * The thread is what it was; vbh_boost_finish() has to follow. @why: unless it
+ * is told to end by somebody meanwhile.
+ */
 static void vbh_boost_put_back(struct vbh_vcpu *v, enum vbh_boost_count why)
 {
 	struct vbh_boost *b = &v->boost;
 	u64 now = ktime_get_mono_fast_ns(), bound = vbh_boost_bound();
 
-	b->ended = why;
+	b->ended = READ_ONCE(b->over) ?: why;
 	vbh_unlift(&b->lift, vbh_boost_debt(b, now));
 	if (b->lift.left_normal)
 		vbh_boost_count(v, VBH_B_LEFT_NORMAL);
@@ -504,7 +508,7 @@ static void vbh_boost_put_back(struct vbh_vcpu *v, enum vbh_boost_count why)
 	if (b->paid > atomic64_read(&v->vm->boosts[VBH_B_LONGEST_NS]))
 		atomic64_set(&v->vm->boosts[VBH_B_LONGEST_NS], b->paid);
 	/* It did not get done: the others have the CPU for as long now. */
-	if (why == VBH_B_END_BOUND || why == VBH_B_END_MOVED)
+	if (b->ended == VBH_B_END_BOUND || b->ended == VBH_B_END_MOVED)
 		WRITE_ONCE(b->not_before, now + max(b->paid, bound));
 	trace_vb_host_boost_end(v->vm->pid, v->apic_id, b->ended, b->paid);
 }
