@@ -268,8 +268,9 @@ static bool vbh_boost_cpu_allows(struct vbh_vcpu *v)
 }
 
 /*
- * A thread that may run elsewhere is moved, by the scheduler when its CPU has
- * several that are real-time, and its boost to a CPU that was not asked.
+ * A thread that may run elsewhere is moved by somebody, or by the scheduler when
+ * its CPU has several that are real-time, and its boost to a CPU that was not
+ * asked.
  */
 static bool vbh_boost_strayed(struct vbh_vcpu *v)
 {
@@ -552,9 +553,8 @@ static bool vbh_boost_again(struct vbh_vcpu *v, u64 now)
 }
 
 /* Return: why one that is on ends now; VBH_B_NONE: it goes on. */
-static enum vbh_boost_count vbh_boost_over(struct vbh_vcpu *v)
+static enum vbh_boost_count vbh_boost_over(struct vbh_vcpu *v, u64 now)
 {
-	u64 now = ktime_get_mono_fast_ns();
 	int over = READ_ONCE(v->boost.over);
 
 	if (over)
@@ -598,7 +598,7 @@ static u64 vbh_boost_end_due(bool all)
 
 		now = ktime_get_mono_fast_ns();
 		if (!b->ended) {
-			why = all ? VBH_B_END_GONE : vbh_boost_over(v);
+			why = all ? VBH_B_END_GONE : vbh_boost_over(v, now);
 			if (why)
 				vbh_boost_put_back(v, why);
 		}
