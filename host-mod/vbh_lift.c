@@ -28,6 +28,7 @@
 #include <linux/sched/rt.h>
 #include <linux/sched/signal.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 #include <linux/user_namespace.h>
 #include <uapi/linux/sched.h>
 
@@ -63,6 +64,12 @@ static unsigned int vbh_nr_changing;	/* under that lock */
 static const struct task_struct *vbh_lifter;
 static u32 vbh_lifter_calls;
 
+/*
+ * Those that were lifted and are not any more, the last one first, only to be
+ * compared with; under that lock.
+ */
+static const struct task_struct *vbh_lately[32];
+
 static struct vbh_lift *vbh_lift_find(const struct task_struct *p)
 {
 	struct vbh_lift *l;
@@ -72,6 +79,28 @@ static struct vbh_lift *vbh_lift_find(const struct task_struct *p)
 		if (l->task == p)
 			return l;
 	return NULL;
+}
+
+static bool vbh_lift_was_lately(const struct task_struct *p)
+{
+	int n;
+
+	lockdep_assert_held(&vbh_lift_lock);
+	for (n = 0; n < ARRAY_SIZE(vbh_lately); n++)
+		if (vbh_lately[n] == p)
+			return true;
+	return false;
+}
+
+static void vbh_lift_note(const struct task_struct *p)
+{
+	int n = 0;
+
+	lockdep_assert_held(&vbh_lift_lock);
+	while (n < ARRAY_SIZE(vbh_lately) - 1 && vbh_lately[n] != p)
+		n++;
+	memmove(&vbh_lately[1], &vbh_lately[0], n * sizeof(vbh_lately[0]));
+	vbh_lately[0] = p;
 }
 
 /* ---- changes by others ---- */
@@ -175,13 +204,15 @@ static bool vbh_answer_is_wrong(const struct vbh_change_call *c, int ret)
 static const struct task_struct *vbh_asked_again[8];
 
 /*
- * What is to be kept of a thread sched_setattr() reads before our probe: our
- * priority perhaps, of a boost that has ended since. Or it is the caller's own,
- * who is therefore told but once.
+ * What is to be kept of a thread sched_setattr() reads before our probe, and
+ * without a lock (get_params()): of a boost that has ended since perhaps, our
+ * priority, or none at all of a thread that was real-time, as it was lifted or
+ * put back just then. Or it is the caller's own, who is therefore told but
+ * once.
  */
 static bool vbh_is_to_ask_again(const struct vbh_change_call *c)
 {
-	bool again = !c->lifted && c->attr.sched_priority == VBH_LIFT_PRIO;
+	bool again = !c->lifted && c->attr.sched_priority <= VBH_LIFT_PRIO;
 	static unsigned int next;
 	unsigned long flags;
 	int n;
@@ -189,6 +220,7 @@ static bool vbh_is_to_ask_again(const struct vbh_change_call *c)
 	if (!c->user || !(c->attr.sched_flags & SCHED_FLAG_KEEP_PARAMS))
 		return false;
 	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
+	again = again && vbh_lift_was_lately(c->p);
 	for (n = 0; n < ARRAY_SIZE(vbh_asked_again); n++) {
 		if (vbh_asked_again[n] != current)
 			continue;
@@ -576,8 +608,10 @@ bool vbh_lift_settle(struct vbh_lift *l)
 		l->has_attr = false;
 		l->has_nice = false;
 		l->refused = false;
-		if (!calls && !has_attr && !has_nice && !refused)
+		if (!calls && !has_attr && !has_nice && !refused) {
 			list_del(&l->list);
+			vbh_lift_note(l->task);
+		}
 		raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
 
 		/* What somebody else was allowed to before that counts. */

@@ -13,15 +13,20 @@
 #define OUTLIVED	10
 #define TRIES		300
 
-static long outlived(void)
+static long number_in(const char *path)
 {
-	FILE *f = fopen(DELAY "outlived", "r");
+	FILE *f = fopen(path, "r");
 	long n;
 
 	if (!f || fscanf(f, "%ld", &n) != 1)
-		vm_must(-1, DELAY "outlived");
+		vm_must(-1, path);
 	fclose(f);
 	return n;
+}
+
+static long outlived(void)
+{
+	return number_in(DELAY "outlived");
 }
 
 static void set_delay(const char *path, int value)
@@ -120,6 +125,63 @@ static void under_way(const struct change *c)
 	both(was);
 }
 
+static int apply_torn(pid_t who, const struct change *c, int privileged)
+{
+	int err;
+
+	set_delay(DELAY "torn", gettid());
+	err = privileged ? apply(who, c) : apply_unprivileged(who, c);
+	/* It was. */
+	if (number_in(DELAY "torn"))
+		err = -1;
+	return err;
+}
+
+/*
+ * The kernel reads what is to be kept without a lock. Of a thread that has been
+ * lifted it is read again; of another one that is the kernel's own affair.
+ */
+static void half_changed(const struct change *c, int privileged)
+{
+	int i, good = 1, err = 0, want_err = 0;
+	struct attributes want;
+	char text[128];
+	long n;
+
+	for (i = 0; i < ROUNDS && good; i++) {
+		both(was);
+		want_err = privileged ? apply(model, c) :
+			apply_unprivileged(model, c);
+		want = attributes_of(model);
+		want.slack = -1;
+		n = begun();
+		guest[0].critical = CRITICAL;
+		good = AWAIT(begun() > n);
+		guest[0].critical = VB_CRITICAL_SAID;
+		good = good && at_rest();
+		err = apply_torn(tid, c, privileged);
+		good = good && err == want_err && becomes(tid, &want);
+	}
+	if (!good)
+		printf("# round %d, error %d, expected %d\n", i, err, want_err);
+	snprintf(text, sizeof(text), "%s, read as the boost ends: holds",
+		 c->name);
+	report(good, text);
+	both(was);
+	snprintf(text, sizeof(text), "%s, read so of a thread without a boost",
+		 c->name);
+	err = apply_torn(model, c, privileged);
+	report(err > 0 && err != want_err, text);
+	both(was);
+}
+
+static const struct change halves[] = {
+	{ "parameters are kept, SCHED_FIFO 5", ATTR,
+	  { .policy = SCHED_FIFO, .priority = 5, .flags = ATTR_KEEP_PARAMS } },
+	{ "parameters are kept, SCHED_BATCH, unprivileged", ATTR,
+	  { .policy = SCHED_BATCH, .flags = ATTR_KEEP_PARAMS } },
+};
+
 int main(void)
 {
 	cpu_set_t anywhere;
@@ -147,6 +209,8 @@ int main(void)
 			       "what he may do in a boost comes after it");
 	}
 	under_way(&changes[3]);
+	half_changed(&halves[0], 1);
+	half_changed(&halves[1], 0);
 	hog_stop();
 	if (boosts)
 		sched_setaffinity(boosts, sizeof(anywhere), &anywhere);

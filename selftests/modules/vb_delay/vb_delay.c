@@ -4,13 +4,15 @@
  * the scheduler's look at what it may do and the change, until the other one
  * is not SCHED_FIFO any more (__sched_setscheduler(): that is where it asks
  * the security modules, and before it takes its lock). Or, if it is not, for a
- * time.
+ * time. And what it wants to keep is read just as it is changed.
  */
 #include <linux/delay.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
+#include <uapi/linux/sched.h>
+#include <uapi/linux/sched/types.h>
 
 /* A boost is over by then, or its end needs the CPU that is held here. */
 #define DELAY_MOST_NS	(100 * NSEC_PER_MSEC)
@@ -47,6 +49,10 @@ static int outlived;
 module_param(outlived, int, 0444);
 MODULE_PARM_DESC(outlived, "how often the other thread's policy ended meanwhile");
 
+static int torn;
+module_param(torn, int, 0644);
+MODULE_PARM_DESC(torn, "thread whose next call that keeps another one's parameters has read them as they were changed (default 0: none)");
+
 /* Context: the caller's, preemption disabled. */
 static int delay_pre(struct kprobe *p, struct pt_regs *regs)
 {
@@ -71,20 +77,41 @@ static int delay_pre(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
-/* Of whatever security modules there are the one that always is. */
-static struct kprobe delay_probe = {
-	.symbol_name = "cap_task_setscheduler",
-	.pre_handler = delay_pre,
+/*
+ * get_params() takes no lock: it finds a real-time thread that has no priority
+ * yet, or any more, and then leaves the nice value that the caller gave (here
+ * 0). Where others probe this function, too, the last that came is the first.
+ * Context: the caller's, preemption disabled.
+ */
+static int torn_pre(struct kprobe *p, struct pt_regs *regs)
+{
+	struct sched_attr *attr = (struct sched_attr *)regs->si;
+
+	if (task_pid_nr(current) != READ_ONCE(torn) ||
+	    !(attr->sched_flags & SCHED_FLAG_KEEP_PARAMS))
+		return 0;
+	WRITE_ONCE(torn, 0);
+	attr->sched_priority = 0;
+	attr->sched_nice = 0;
+	return 0;
+}
+
+static struct kprobe delay_probes[] = {
+	/* Of whatever security modules there are the one that always is. */
+	{ .symbol_name = "cap_task_setscheduler", .pre_handler = delay_pre },
+	{ .symbol_name = "__sched_setscheduler", .pre_handler = torn_pre },
 };
+
+static struct kprobe *delay_all[] = { &delay_probes[0], &delay_probes[1] };
 
 static int __init delay_init(void)
 {
-	return register_kprobe(&delay_probe);
+	return register_kprobes(delay_all, ARRAY_SIZE(delay_all));
 }
 
 static void __exit delay_exit(void)
 {
-	unregister_kprobe(&delay_probe);
+	unregister_kprobes(delay_all, ARRAY_SIZE(delay_all));
 }
 
 module_init(delay_init);
