@@ -28,7 +28,6 @@
 #include <linux/sched/rt.h>
 #include <linux/sched/signal.h>
 #include <linux/spinlock.h>
-#include <linux/string.h>
 #include <linux/user_namespace.h>
 #include <uapi/linux/sched.h>
 
@@ -64,12 +63,6 @@ static unsigned int vbh_nr_changing;	/* under that lock */
 static const struct task_struct *vbh_lifter;
 static u32 vbh_lifter_calls;
 
-/*
- * Those that were lifted and are not any more, the last one first, only to be
- * compared with; under that lock.
- */
-static const struct task_struct *vbh_lately[32];
-
 static struct vbh_lift *vbh_lift_find(const struct task_struct *p)
 {
 	struct vbh_lift *l;
@@ -79,28 +72,6 @@ static struct vbh_lift *vbh_lift_find(const struct task_struct *p)
 		if (l->task == p)
 			return l;
 	return NULL;
-}
-
-static bool vbh_lift_was_lately(const struct task_struct *p)
-{
-	int n;
-
-	lockdep_assert_held(&vbh_lift_lock);
-	for (n = 0; n < ARRAY_SIZE(vbh_lately); n++)
-		if (vbh_lately[n] == p)
-			return true;
-	return false;
-}
-
-static void vbh_lift_note(const struct task_struct *p)
-{
-	int n = 0;
-
-	lockdep_assert_held(&vbh_lift_lock);
-	while (n < ARRAY_SIZE(vbh_lately) - 1 && vbh_lately[n] != p)
-		n++;
-	memmove(&vbh_lately[1], &vbh_lately[0], n * sizeof(vbh_lately[0]));
-	vbh_lately[0] = p;
 }
 
 /* ---- changes by others ---- */
@@ -204,23 +175,25 @@ static bool vbh_answer_is_wrong(const struct vbh_change_call *c, int ret)
 static const struct task_struct *vbh_asked_again[8];
 
 /*
- * What is to be kept of a thread sched_setattr() reads before our probe, and
- * without a lock (get_params()): of a boost that has ended since perhaps, our
- * priority, or none at all of a thread that was real-time, as it was lifted or
- * put back just then. Or it is the caller's own, who is therefore told but
- * once.
+ * sched_setattr() reads what is to be kept before our probe, and without a lock
+ * (get_params()): of a boost that has ended since, our priority; as a thread is
+ * lifted or put back, SCHED_FIFO without a priority, and that is refused (or
+ * else does no harm). Either may as well be what the caller gave, or what the
+ * thread has by itself: nobody is told twice.
  */
-static bool vbh_is_to_ask_again(const struct vbh_change_call *c)
+static bool vbh_is_to_ask_again(const struct vbh_change_call *c, int ret)
 {
-	bool again = !c->lifted && c->attr.sched_priority <= VBH_LIFT_PRIO;
+	u32 priority = c->attr.sched_priority;
+	bool again = !c->lifted && (priority == VBH_LIFT_PRIO ||
+				    (!priority && ret));
 	static unsigned int next;
 	unsigned long flags;
 	int n;
 
-	if (!c->user || !(c->attr.sched_flags & SCHED_FLAG_KEEP_PARAMS))
+	if (!c->user || !(c->attr.sched_flags & SCHED_FLAG_KEEP_PARAMS) ||
+	    (current->flags & PF_KTHREAD))
 		return false;
 	raw_spin_lock_irqsave(&vbh_lift_lock, flags);
-	again = again && vbh_lift_was_lately(c->p);
 	for (n = 0; n < ARRAY_SIZE(vbh_asked_again); n++) {
 		if (vbh_asked_again[n] != current)
 			continue;
@@ -255,10 +228,12 @@ static int vbh_setscheduler_return(struct kretprobe_instance *ri,
 	struct vbh_change_call *c = (struct vbh_change_call *)ri->data;
 	int ret = regs_return_value(regs);
 	bool wrong = vbh_answer_is_wrong(c, ret);
+	bool again = vbh_is_to_ask_again(c, ret);
 
-	if (vbh_is_to_ask_again(c) || wrong) {
+	if (again || wrong) {
 		c->refused = !ret;
-		if (vbh_may_restart(c)) {
+		/* Once is no spinning. */
+		if (again || vbh_may_restart(c)) {
 			set_tsk_thread_flag(current, TIF_SIGPENDING);
 			ret = -ERESTARTNOINTR;
 		} else if (wrong && !ret && (int)c->attr.sched_policy >= 0 &&
@@ -608,10 +583,8 @@ bool vbh_lift_settle(struct vbh_lift *l)
 		l->has_attr = false;
 		l->has_nice = false;
 		l->refused = false;
-		if (!calls && !has_attr && !has_nice && !refused) {
+		if (!calls && !has_attr && !has_nice && !refused)
 			list_del(&l->list);
-			vbh_lift_note(l->task);
-		}
 		raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
 
 		/* What somebody else was allowed to before that counts. */

@@ -4,7 +4,8 @@
  * the scheduler's look at what it may do and the change, until the other one
  * is not SCHED_FIFO any more (__sched_setscheduler(): that is where it asks
  * the security modules, and before it takes its lock). Or, if it is not, for a
- * time. And what it wants to keep is read just as it is changed.
+ * time. Or what a thread wants to keep of another one is made what it would be,
+ * were it read as that is put back.
  */
 #include <linux/delay.h>
 #include <linux/kprobes.h>
@@ -51,7 +52,11 @@ MODULE_PARM_DESC(outlived, "how often the other thread's policy ended meanwhile"
 
 static int torn;
 module_param(torn, int, 0644);
-MODULE_PARM_DESC(torn, "thread whose next call that keeps another one's parameters has read them as they were changed (default 0: none)");
+MODULE_PARM_DESC(torn, "thread whose calls that keep another one's parameters have read them as they were changed (default 0: none)");
+
+static uint torn_calls;
+module_param(torn_calls, uint, 0644);
+MODULE_PARM_DESC(torn_calls, "how many of its next ones (default 0)");
 
 /* Context: the caller's, preemption disabled. */
 static int delay_pre(struct kprobe *p, struct pt_regs *regs)
@@ -87,10 +92,11 @@ static int torn_pre(struct kprobe *p, struct pt_regs *regs)
 {
 	struct sched_attr *attr = (struct sched_attr *)regs->si;
 
-	if (task_pid_nr(current) != READ_ONCE(torn) ||
+	if (task_pid_nr(current) != READ_ONCE(torn) || !torn_calls ||
 	    !(attr->sched_flags & SCHED_FLAG_KEEP_PARAMS))
 		return 0;
-	WRITE_ONCE(torn, 0);
+	/* There is but one such thread. */
+	WRITE_ONCE(torn_calls, torn_calls - 1);
 	attr->sched_priority = 0;
 	attr->sched_nice = 0;
 	return 0;
