@@ -6,7 +6,8 @@
 # with what each module does without. Of the functions that are hooked those that
 # the kernel's module has not, if that is installed (VB_MODULES: where
 # instead of /lib/modules/RELEASE), and those that the kernel itself has not, if
-# it is the one that runs (VB_KALLSYMS: of one that is taken for it).
+# it is the one that runs (VB_KALLSYMS: of one that is taken for it) or if its
+# BTF comes with its headers. And what of this cannot be told.
 src=$1 config=$2 flags=" $3 "
 shift 3
 
@@ -18,15 +19,20 @@ need() {	# OPTION WITHOUT-IT
 	has "$1" || echo "vbalance: $1: missing: $2"
 }
 
+include=${config%/config/auto.conf}
 # The release as it is: with Debian 12's headers `make kernelrelease` says another.
 release=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' \
-	"${config%/config/auto.conf}/generated/utsrelease.h" 2>/dev/null)
+	"$include/generated/utsrelease.h" 2>/dev/null)
 modules=${VB_MODULES:-/lib/modules/$release}/kernel
 
-# Context: a subshell, for its temporary file.
+# A file of its own, $tmp. Context: a subshell, at whose end it goes.
+temporary() {
+	tmp=$(mktemp) && trap 'rm -f "$tmp"' EXIT
+}
+
+# Context: a subshell.
 symbols() {	# FILE: of a module, compressed or not
-	tmp=$(mktemp) || return
-	trap 'rm -f "$tmp"' EXIT
+	temporary || return
 	case $1 in
 	*.xz) xz -dc "$1" ;;
 	*.zst) zstd -dcq "$1" ;;
@@ -50,6 +56,10 @@ missing() {	# SYMBOLS FUNCTION
 	END
 }
 
+unseen() {	# WHAT WHY
+	echo "vbalance: $1: $2: whether it has all functions that are hooked is seen at load"
+}
+
 # hooked NAME-IN-vbh_facts.c WHERE SYMBOLS: those that WHERE has not
 hooked() {
 	sed -n "/vbh_facts_of_$1\[/,/^};/s/.*VB_\(HIDDEN_\)*FUNC(VBH_F_\([A-Z_]*\), \([a-z_0-9]*\).*/\2 \3/p" \
@@ -68,20 +78,33 @@ hooked_in_module() {	# NAME-IN-vbh_facts.c MODULE
 	for file in "$modules/$2".ko*; do
 		break
 	done
-	[ -e "$file" ] || return
+	if [ ! -e "$file" ]; then
+		unseen "${2##*/}" "not installed for this kernel"
+		return
+	fi
 	found=$(symbols "$file")
 	if [ -z "$found" ]; then
-		echo "vbalance: ${file##*/}: cannot be read: whether it has all functions that are hooked is seen at load"
+		unseen "${file##*/}" "cannot be read"
 		return
 	fi
 	hooked "$1" "${2##*/}" "$found"
 }
 
-# Functions, without those of its modules.
+# Functions, without those of its modules: or for these each name in the BTF, by
+# which modules are built (Debian since 6.12). One that is of something else is
+# seen at load, too. Context: a subshell.
 kernel_symbols() {
 	list=$VB_KALLSYMS
 	[ "$release" != "$(uname -r)" ] || list=${list:-/proc/kallsyms}
-	[ ! -r "$list" ] || awk 'NF == 3 && $2 ~ /^[tT]$/' "$list"
+	if [ -r "$list" ]; then
+		awk 'NF == 3 && $2 ~ /^[tT]$/' "$list"
+		return
+	fi
+	list=${include%/include}/vmlinux
+	[ -r "$list" ] && temporary &&
+		objcopy -O binary --only-section=.BTF "$list" "$tmp" 2>/dev/null &&
+		tr '\0' '\n' < "$tmp" |
+		LC_ALL=C grep -axE '[A-Za-z_][A-Za-z0-9_]*' | sed 's/^/0 t /'
 }
 
 hooked_in_kernel() {	# NAME-IN-vbh_facts.c
@@ -93,6 +116,8 @@ built_in() {	# OPTION
 }
 
 kernel=$(kernel_symbols)
+# What each has: there may be neither functions nor names in what was read.
+! missing "$kernel" start_kernel || kernel=
 for probe; do
 	case $flags in
 	*" -DHAVE_$probe "*) answer=found ;;
@@ -101,6 +126,9 @@ for probe; do
 	sed -n "s,^// $answer: ,vbalance: $probe: $answer: ,p" \
 		"$src/compat/probe/$probe.c"
 done
+if { has KVM && has KPROBES; } || { has KEXEC_CORE && has CRASH_DUMP; }; then
+	[ -n "$kernel" ] || unseen "the kernel" "neither runs nor comes with its headers"
+fi
 if ! has KVM; then
 	need KVM "no vbalance_host"
 elif ! has KPROBES; then
@@ -117,7 +145,7 @@ else
 	fi
 	if built_in VHOST_NET; then
 		hooked_in_kernel vhost
-	else
+	elif has VHOST_NET; then
 		hooked_in_module vhost drivers/vhost/vhost_net
 	fi
 fi

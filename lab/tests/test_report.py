@@ -19,6 +19,7 @@ RINGS = "VHOST_NET: missing: vbalance_host: no rings"
 KDUMP = "KPROBES: missing: vbalance_guest: unload it before a kdump"
 CRASH = "machine_crash_shutdown"
 BTF = "BTF: found: at load"
+UNSEEN = ": whether it has all functions that are hooked is seen at load"
 WITHOUT = {
     (): (BTF,),
     ("KVM",): ("KVM: missing: no vbalance_host", BTF),
@@ -39,10 +40,16 @@ WITHOUT = {
 }
 
 
-def report(config, flags="", *probes, env=None):
-    """@config: values by option. @env: more of the environment."""
+def whole_report(config, flags="", *probes, env=None, vmlinux=None):
+    """
+    @config: values by option. @env: more of the environment. @vmlinux: what
+    comes with the headers.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        auto = Path(folder) / "auto.conf"
+        auto = Path(folder) / "include/config/auto.conf"
+        auto.parent.mkdir(parents=True)
+        if vmlinux is not None:
+            (Path(folder) / "vmlinux").write_bytes(vmlinux)
         # As there: what begins like an option is another one.
         auto.write_text("".join(f"CONFIG_{name}={value}\nCONFIG_{name}_X=y\n"
                                 for name, value in config.items())
@@ -50,8 +57,21 @@ def report(config, flags="", *probes, env=None):
         done = subprocess.run(
             ["sh", paths.REPO / "compat/report.sh", paths.REPO, auto, flags,
              *probes], text=True, stdout=subprocess.PIPE, check=True,
-            env={**os.environ, **(env or {})})
+            stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
     return done.stdout.splitlines()
+
+
+def report(*args, **kwargs):
+    """But not what cannot be told."""
+    return [line for line in whole_report(*args, **kwargs)
+            if not line.endswith(UNSEEN)]
+
+
+def unseen(*args, **kwargs):
+    """Of what it is that it cannot be told."""
+    return [line.removeprefix("vbalance: ").partition(":")[0]
+            for line in whole_report(*args, **kwargs)
+            if line.endswith(UNSEEN)]
 
 
 class Options(unittest.TestCase):
@@ -69,6 +89,19 @@ class Options(unittest.TestCase):
         self.assertEqual(report({**ALL, "KVM": "y", "VHOST_NET": "y"}),
                          report(ALL))
 
+    def test_what_cannot_be_told(self):
+        modules = ["kvm", "vhost_net"]
+        for config, want in (
+                (ALL, ["the kernel", *modules]),
+                ({**ALL, "KVM": "y", "VHOST_NET": "y"}, ["the kernel"]),
+                ({"KVM": "m", "KPROBES": "y"}, ["the kernel", "kvm"]),
+                ({"KVM": "m"}, []),
+                ({"KPROBES": "y"}, []),
+                ({"KEXEC_CORE": "y"}, []),
+                ({"KEXEC_CORE": "y", "CRASH_DUMP": "y"}, ["the kernel"])):
+            with self.subTest(config):
+                self.assertEqual(unseen(config), want)
+
 
 def hooked_in(name):
     facts = (paths.REPO / "host-mod/vbh_facts.c").read_text()
@@ -76,6 +109,8 @@ def hooked_in(name):
     return re.findall(r"VB_(?:HIDDEN_)?FUNC\(\w+, (\w+),", facts_of.partition("\n};")[0])
 
 
+# What each kernel has.
+START = "start_kernel"
 # One of these is hooked, or calls what is.
 OLD_DELIVERY, DELIVERY = "kvm_irq_delivery_to_apic", "__kvm_irq_delivery_to_apic"
 
@@ -107,11 +142,12 @@ class Functions(unittest.TestCase):
                         + "".join(f"00000000 T {f}\n" for f in more))
         return path
 
+    def env(self):
+        return {"VB_MODULES": str(self.modules),
+                "PATH": f"{self.modules}/bin:{os.environ['PATH']}"}
+
     def said(self, env=None, config=ALL):
-        said = report(config, env={
-            "VB_MODULES": str(self.modules),
-            "PATH": f"{self.modules}/bin:{os.environ['PATH']}",
-            **(env or {})})
+        said = report(config, env={**self.env(), **(env or {})})
         self.assertEqual(said[-1:], report(config))
         return said[:-1]
 
@@ -119,7 +155,7 @@ class Functions(unittest.TestCase):
         """What is said of a kernel with these and of its modules with all."""
         symbols = self.modules / "kallsyms"
         symbols.write_text(
-            "".join(f"0000000000000000 T {f}\n" for f in functions)
+            "".join(f"0000000000000000 T {f}\n" for f in (*functions, START))
             + "".join(f"0000000000000000 t {f}\t[other]\n"
                       for f in (*hooked_in("kernel"), CRASH)))
         return self.said({"VB_KALLSYMS": str(symbols)}, config)
@@ -170,13 +206,47 @@ class Functions(unittest.TestCase):
 
     def test_not_to_be_read(self):
         self.module("kvm", [], ())
-        (line,) = self.said()
-        self.assertRegex(line, "^vbalance: kvm.ko: cannot be read: ")
+        self.assertEqual(self.said(), [])
+        self.assertEqual(unseen(ALL, env=self.env()), ["the kernel", "kvm.ko"])
 
     def test_none_there(self):
-        for path in self.PATHS.values():
-            (self.modules / path).unlink()
+        self.assertEqual(unseen(ALL, env=self.env()), ["the kernel"])
+        (self.modules / self.PATHS["kvm"]).unlink()
+        self.assertEqual(unseen(ALL, env=self.env()), ["the kernel", "kvm"])
+        (self.modules / self.PATHS["vhost"]).unlink()
+        self.assertEqual(unseen(ALL, env=self.env()),
+                         ["the kernel", "kvm", "vhost_net"])
         self.assertEqual(self.said(), [])
+
+    def test_in_the_headers(self):
+        functions = hooked_in("kernel")
+
+        def vmlinux(names):
+            btf = self.modules / "btf"
+            btf.write_bytes(b"\1\0\377\n\0" + b"".join(
+                f"{name}\0{name}_x\0x {name}\0".encode() for name in names))
+            elf = self.modules / "elf"
+            subprocess.run(["objcopy", "-I", "binary", "-O", "elf64-x86-64",
+                            "--rename-section", ".data=.BTF", btf, elf],
+                           check=True)
+            return elf.read_bytes()
+
+        def said(*names):
+            with_all = {"vmlinux": vmlinux(names), "env": self.env()}
+            self.assertEqual(unseen(ALL, **with_all),
+                             [] if START in names else ["the kernel"])
+            return report(ALL, **with_all)[:-1]
+
+        self.assertEqual(said(START, *functions), [])
+        # Neither runs nor is it what it should be.
+        self.assertEqual(said(), [])
+        self.assertEqual(unseen(ALL, vmlinux=b"x", env=self.env()),
+                         ["the kernel"])
+        for gone in functions:
+            self.assertEqual(
+                said(START, *(f for f in functions if f != gone)),
+                [f"vbalance: {gone}(): missing in the kernel: vbalance_host: "
+                 "feature boost is off"])
 
     def test_in_the_kernel(self):
         functions = hooked_in("kernel")

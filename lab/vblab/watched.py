@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """`lab/lab debug`: the whole suite on each kernel that watches memory, locks or
 races, as host and then as guest. One level at a time: a debug kernel under a
-debug kernel is too slow to boot."""
+debug kernel takes too long to boot where anything else runs."""
 
 from __future__ import annotations
 
