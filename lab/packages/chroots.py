@@ -39,6 +39,19 @@ sed -i -E '/CONFIG_KVM_GUEST/b; /CONFIG_(HAVE_)?KVM[=_ ]/d' .config \
 MAKE_REAL_TIME = MAKE_COPY + """
 echo CONFIG_PREEMPT_RT=y | tee -a .config >> include/config/auto.conf
 """
+# The modules that DKMS has built, uncompressed; its certificate, and another one
+# of that name, with its key.
+MODULES_OF = """set -e
+mkdir /mnt/work/${TO:-$K} && cd /mnt/work/${TO:-$K}
+for f in /lib/modules/$K/updates/dkms/vbalance_*; do
+	cp "$f" . && case $f in *.xz) xz -d "${f##*/}" ;; esac
+done
+"""
+EXPORT = MODULES_OF + """cd ..
+openssl x509 -inform DER -in /var/lib/dkms/mok.pub -out mok.pem
+openssl req -new -x509 -nodes -subj "/CN=DKMS module signing key" \
+	-newkey rsa:2048 -keyout other.key -out other.pem 2>/dev/null
+"""
 # Begin and end of a step in the output of all.
 MARK = "@step"
 

@@ -9,8 +9,8 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from chroots import (MAKE_NAME, MAKE_NO_KVM, MAKE_REAL_TIME, MODULES, VERSION,
-                     WHOLE, Story, StoryTest)
+from chroots import (EXPORT, MAKE_NAME, MAKE_NO_KVM, MAKE_REAL_TIME, MODULES,
+                     MODULES_OF, VERSION, WHOLE, Story, StoryTest)
 import booting      # chroots says where it is
 from signature import split_module
 from vblab import deb, kernels, paths, root, util
@@ -35,18 +35,6 @@ ODD = {
     "no-kvm": ("6.99.0-no-kvm", MAKE_NO_KVM, MODULES[:1]),
     "no-headers": ("6.97.0-nothing", 'mkdir "/lib/modules/$K"', ()),
 }
-# The modules, uncompressed; DKMS's certificate, and another one of that name.
-MODULES_OF = """set -e
-mkdir /mnt/work/${TO:-$K} && cd /mnt/work/${TO:-$K}
-for f in /lib/modules/$K/updates/dkms/vbalance_*; do
-	cp "$f" . && case $f in *.xz) xz -d "${f##*/}" ;; esac
-done
-"""
-EXPORT = MODULES_OF + """cd ..
-openssl x509 -inform DER -in /var/lib/dkms/mok.pub -out mok.pem
-openssl req -new -x509 -nodes -subj "/CN=DKMS module signing key" \
-	-newkey rsa:2048 -keyout other.key -out other.pem 2>/dev/null
-"""
 # Of somebody's own, as Documentation/install.md says.
 OWN_KEY = "/etc/dkms/framework.conf.d/key.conf"
 USE_OWN_KEY = f"""cd /root && openssl req -new -x509 -nodes -subj /CN=own \\

@@ -65,13 +65,16 @@ class Options(unittest.TestCase):
                       (*self.ICOUNT, "--cpus", "2", "--guests", "0"),
                       (*self.ICOUNT, "--cpus", "1", "--vcpus", "2"),
                       (*self.ICOUNT, "--cpus", "1", "--vcpus", "1",
-                       "--guests", "2")):
+                       "--guests", "2"),
+                      ("--secure-boot", "/nonexistent"),
+                      ("--secure-boot", __file__, "--append-l1", "a='b'")):
             with self.subTest(words), self.assertRaises(LabError):
                 options.check(parse(*words))
         options.check(parse("--cpus", "1", "--pin", "none"))
         options.check(parse(*self.ICOUNT, "--cpus", "1", "--guests", "0"))
         options.check(parse(*self.ICOUNT, "--cpus", "1", "--vcpus", "1"))
         options.check(parse("--guests", "8", "--mem", "8192"))
+        options.check(parse("--secure-boot", __file__, "--append-l1", "a=b"))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import tsc
+from . import tsc, uefi
 from .images import QEMU
 from .kernels import Kernel
 from .root import PackageRoot
@@ -42,29 +42,37 @@ class Machine:
     ports: dict[str, Path] = field(default_factory=dict)
     interactive: bool = False
     icount: bool = False    # a nanosecond is an instruction; one CPU
+    # Secure Boot: the firmware's variables, and the disk, which start() makes
+    secure_boot: tuple[Path, Path] | None = None
+
+    def words(self) -> str:
+        """The kernel command line."""
+        clock = "" if self.icount else f"tsc_early_khz={tsc.khz()} "
+        return f"console=ttyS0 {KERNEL_ARGS} {clock}{self.append}".strip()
 
     def argv(self) -> list[str]:
         if self.interactive:
             console = f"stdio,signal=off,logfile={_escape(self.console)}"
         else:
             console = f"file,path={_escape(self.console)}"
-        clock = "" if self.icount else f"tsc_early_khz={tsc.khz()} "
         share = self.tools.path / "usr/share"
         argv = self.tools.program(QEMU) + [
             "-name", "vbalance-l1", "-nodefaults", "-no-user-config",
             "-L", str(share / "qemu"), "-L", str(share / "seabios"),
-            "-machine", "pc", "-accel",
+            "-machine", uefi.MACHINE if self.secure_boot else "pc", "-accel",
             "tcg,thread=single" if self.icount else "tcg,thread=multi",
             # Nested paging is what makes real KVM inside an emulator quick.
             "-cpu", "EPYC,+svm,+npt",
             "-smp", str(self.cpus), "-m", str(self.mem),
             "-display", "none", "-vga", "none", "-no-reboot",
-            "-kernel", str(self.kernel.image), "-initrd", str(self.initrd),
-            "-append", f"console=ttyS0 {KERNEL_ARGS} {clock}"
-                       f"{self.append}".strip(),
             "-chardev", f"{console},id=console", "-serial", "chardev:console",
             "-device", "virtio-serial-pci,max_ports=31",
         ]
+        if self.secure_boot:
+            argv += uefi.devices(*self.secure_boot)
+        else:
+            argv += ["-kernel", str(self.kernel.image),
+                     "-initrd", str(self.initrd), "-append", self.words()]
         if self.icount:
             argv += ["-icount", "shift=0"]
         for n, (name, path) in enumerate(self.ports.items()):
@@ -78,6 +86,9 @@ class Machine:
         # The distribution's modules of QEMU are for another libc than ours.
         env["QEMU_MODULE_DIR"] = str(
             self.tools.path / "usr/lib/x86_64-linux-gnu/qemu")
+        if self.secure_boot:
+            uefi.make_disk(self.secure_boot[1], self.kernel.image, self.initrd,
+                           self.words())
         with log.open("wb") as err:
             return subprocess.Popen(
                 self.argv(), env=env,

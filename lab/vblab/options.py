@@ -111,6 +111,10 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                    help="base slice of L1's scheduler (default: L1's own)")
     g.add_argument("--qemu-l2", default="", metavar="WORDS",
                    help="extra words for the guests' QEMU")
+    g.add_argument("--secure-boot", type=Path, metavar="VARS",
+                   help="boot L1 with Secure Boot, by firmware with these "
+                        "variables, which it changes: a file made with "
+                        "virt-fw-vars of OVMF's (default: by QEMU itself)")
     g.add_argument("--append-l1", default="", metavar="WORDS",
                    help="extra kernel command line of L1")
     g.add_argument("--append-l2", default="", metavar="WORDS",
@@ -201,6 +205,11 @@ def check(o: argparse.Namespace) -> None:
                      o.guests and o.vcpus > 1):
         raise LabError("--icount needs --cpus 1, and of guests one at most, "
                        "with one vCPU")
+    if o.secure_boot and not o.secure_boot.is_file():
+        raise LabError(f"--secure-boot: there is no file {o.secure_boot}")
+    if o.secure_boot and "'" in o.append_l1:
+        raise LabError("--append-l1: no quotes with --secure-boot: the words "
+                       "go through GRUB")
     if o.pin != "none" and o.cpus < 2 and o.guests:
         raise LabError(f"--pin {o.pin} needs --cpus 2 or more")
     need = L1_OWN_MB + o.guests * (o.guest_mem + o.blk * o.blk_size)

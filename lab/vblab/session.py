@@ -402,7 +402,10 @@ def run(o: argparse.Namespace, mode: str = "run", echo: bool = True) -> int:
                              out / "l1.log", o.cpus, o.mem,
                              " ".join([payload.host.args, _patience(payload),
                                        o.append_l1]),
-                             ports, interactive=mode == "shell", icount=o.icount)
+                             ports, interactive=mode == "shell",
+                             icount=o.icount,
+                             secure_boot=o.secure_boot and
+                             (o.secure_boot, work / "disk"))
         start = time.monotonic()
         control = _Control(ports["lab.ctl"], outcome, start, echo)
         proc = l1.start(qemu_log)
