@@ -193,6 +193,15 @@ check "let_go: the guest registers with new pages" await 60 is_active 0
 check "let_go: the others are free" pages_kept 0
 check "let_go: the log says that as well" guest_said "host has let go of the shared area"
 balanced "let_go"
+# Nobody answers, but what the host has written at last says that it has gone.
+guest_fails let_go -1
+check "let_go: host module goes again" unload vbalance_host
+check "let_go: the pages are kept again" await 60 pages_kept "$pages"
+guest_fails let_go 0
+check "let_go: a host that has gone needs them no more" await 60 pages_kept 0
+check "let_go: host module comes again" load vbalance_host
+check "let_go: the guest registers again" await 60 is_active 0
+balanced "let_go, gone"
 guest_fails let_go -1
 check "let_go: guest module goes" guest_module 0 unload
 check "let_go: at its end it leaves them behind" guest_said \
