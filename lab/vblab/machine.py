@@ -14,7 +14,7 @@ from . import tsc, uefi
 from .images import QEMU
 from .kernels import Kernel
 from .root import PackageRoot
-from .util import die_with_parent
+from .util import die_with_parent, qemu_path
 
 # Both levels: warnings and worse on the console, no more; end on an oops.
 # Mitigations cost much under emulation and change nothing that is compared;
@@ -52,9 +52,9 @@ class Machine:
 
     def argv(self) -> list[str]:
         if self.interactive:
-            console = f"stdio,signal=off,logfile={_escape(self.console)}"
+            console = f"stdio,signal=off,logfile={qemu_path(self.console)}"
         else:
-            console = f"file,path={_escape(self.console)}"
+            console = f"file,path={qemu_path(self.console)}"
         share = self.tools.path / "usr/share"
         argv = self.tools.program(QEMU) + [
             "-name", "vbalance-l1", "-nodefaults", "-no-user-config",
@@ -76,7 +76,7 @@ class Machine:
         if self.icount:
             argv += ["-icount", "shift=0"]
         for n, (name, path) in enumerate(self.ports.items()):
-            argv += ["-chardev", f"file,id=port{n},path={_escape(path)}",
+            argv += ["-chardev", f"file,id=port{n},path={qemu_path(path)}",
                      "-device", f"virtserialport,chardev=port{n},name={name}"]
         return argv
 
@@ -97,10 +97,6 @@ class Machine:
                 # A terminal's Ctrl-C is for us; in a shell, for L1.
                 start_new_session=not self.interactive,
                 preexec_fn=die_with_parent)
-
-
-def _escape(path: Path) -> str:
-    return str(path).replace(",", ",,")
 
 
 def ending(status: int) -> str:

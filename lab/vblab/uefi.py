@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 
 from . import root
-from .util import LabError, tail, temp_dir
+from .util import LabError, qemu_path, tail, temp_dir
 
 ROOT = "uefi"
 # Needs system management mode, and that this machine.
@@ -63,6 +63,5 @@ def devices(variables: Path, disk: Path) -> list[str]:
     for path, drive in ((code, "if=pflash,readonly=on"),
                         (variables, "if=pflash"),
                         (disk, "if=none,id=boot,readonly=on")):
-        words += ["-drive", f"{drive},format=raw,file="
-                            + str(path).replace(",", ",,")]
+        words += ["-drive", f"{drive},format=raw,file={qemu_path(path)}"]
     return words + ["-device", "virtio-blk-pci,drive=boot,bootindex=0"]

@@ -30,6 +30,11 @@ class Interrupted(Exception):
     """SIGINT or SIGTERM arrived."""
 
 
+def qemu_path(path: Path) -> str:
+    """For an option of QEMU's, whose parts commas separate."""
+    return str(path).replace(",", ",,")
+
+
 def set_quiet(quiet: bool) -> None:
     global _quiet
     _quiet = quiet
