@@ -30,6 +30,7 @@
 #include "vbg_trace.h"
 #include "../common/fault.h"
 #include "../common/probed.h"
+#include "../compat/kdump.h"
 
 struct vbg_area __rcu *vbg_active;
 static struct vbg_area *vbg_area;	/* work item; active, or dead */
@@ -549,18 +550,12 @@ static int vbg_crash(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
-#define VBG_CRASH	"machine_crash_shutdown"
-
 static struct kprobe vbg_crash_kp;
 static int vbg_crash_err;
 
-/* Since 6.9 only CRASH_DUMP brings that function, before only KEXEC_CORE. */
-#define VBG_HAS_KDUMP	\
-	(IS_ENABLED(CONFIG_KEXEC_CORE) && IS_ENABLED(CONFIG_CRASH_DUMP))
-
 static bool vbg_no_kdump(void)
 {
-	return vbg_crash_err == -ENOENT && !VBG_HAS_KDUMP;
+	return vbg_crash_err == -ENOENT && !VB_HAS_KDUMP;
 }
 
 /**
@@ -581,7 +576,7 @@ int vbg_crash_error(const char **what)
 	if (!err)
 		err = vb_probed_error(what);
 	if (!err || vbg_crash_err)
-		*what = VBG_CRASH;
+		*what = VB_KDUMP_FN;
 	return err;
 }
 
@@ -591,7 +586,7 @@ static void vbg_crash_init(void)
 	int err;
 
 	vbg_crash_kp = (struct kprobe) {
-		.symbol_name = VBG_CRASH,
+		.symbol_name = VB_KDUMP_FN,
 		.pre_handler = vbg_crash,
 	};
 	vbg_crash_err = IS_ENABLED(CONFIG_KEXEC_CORE) ?
@@ -600,7 +595,7 @@ static void vbg_crash_init(void)
 		return;
 	if (vbg_crash_err) {
 		pr_warn("no probe on %s (error %d): unload before a kdump\n",
-			VBG_CRASH, vbg_crash_err);
+			VB_KDUMP_FN, vbg_crash_err);
 		return;
 	}
 	vb_probed_init();

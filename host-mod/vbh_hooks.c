@@ -27,6 +27,7 @@
 #include <linux/mutex.h>
 
 #include "../common/fault.h"
+#include "../compat/delivery.h"
 #include "../compat/sched_task.h"
 #include "vbh.h"
 #include "vbh_param.h"
@@ -93,7 +94,7 @@ static const struct {
 	[VBH_H_LOAD] = { "kvm_arch_vcpu_load", vbh_kprobe_load },
 	[VBH_H_DELIVER] = { "kvm_irq_delivery_to_apic_fast",
 			    vbh_kprobe_deliver },
-	[VBH_H_DELIVER_SLOW] = { "__kvm_irq_delivery_to_apic",
+	[VBH_H_DELIVER_SLOW] = { VB_DELIVERY_SLEEPING,
 				 vbh_kprobe_deliver },
 };
 
@@ -307,18 +308,6 @@ int vbh_probe_address(const char *symbol, unsigned long *at)
 	return vbh_probe_once(symbol, KPROBE_FLAG_DISABLED, at);
 }
 
-/*
- * Older kernels do not have what may sleep apart (__kvm_irq_delivery_to_apic()),
- * and need no hook on it: they call the other one that is hooked.
- */
-static bool vbh_is_one_delivery(const char *missing)
-{
-	unsigned long at;
-
-	return vbh_probe_address(missing, &at) == -ENOENT &&
-	       vbh_probe_address("kvm_irq_delivery_to_apic", &at) != -ENOENT;
-}
-
 /* By the mechanism that the needed ones use. */
 static void vbh_deliver_add(void)
 {
@@ -341,7 +330,7 @@ static void vbh_deliver_add(void)
 			err_slow = vbh_kprobes_add_to(VBH_NR_H, &slow);
 	}
 	/* That there is none is no error of ftrace's own. */
-	if (!err && slow && err_slow && !vbh_is_one_delivery(slow)) {
+	if (!err && slow && err_slow && !vb_delivery_is_one(vbh_probe_address)) {
 		how = vbh_ops_on ? "ftrace, but not what may sleep" :
 				   "kprobe, but not what may sleep";
 		pr_warn("redirect: not what may sleep (%s: error %d)\n", slow,
