@@ -6,25 +6,23 @@
 #include <linux/errno.h>
 #include <linux/types.h>
 
-/* No header declares it: it is looked for as KVM comes, not by a probe. */
+/* No header declares them: they are looked for as KVM comes, not by a probe. */
 #define VB_DELIVERY_SLEEPING	"__kvm_irq_delivery_to_apic"
+#define VB_DELIVERY_ONE		"kvm_irq_delivery_to_apic"
 
 /**
  * vb_delivery_is_one() - do all deliveries come by the one that may not sleep?
- * @find: vbh_probe_address()
+ * @sleeping: -ENOENT: there is no VB_DELIVERY_SLEEPING
+ * @one: -ENOENT: there is no VB_DELIVERY_ONE
  *
- * Older kernels do not have the other apart, and need no hook on it:
- * kvm_irq_delivery_to_apic() calls kvm_irq_delivery_to_apic_fast() first.
- * Context: process, callers serialise.
+ * Older kernels do not have the first apart, and need no hook on it: the second
+ * calls kvm_irq_delivery_to_apic_fast() before it does anything that sleeps.
+ * Context: any.
  * Return: there is no other.
  */
-static inline bool
-vb_delivery_is_one(int (*find)(const char *symbol, unsigned long *at))
+static inline bool vb_delivery_is_one(int sleeping, int one)
 {
-	unsigned long at;
-
-	return find(VB_DELIVERY_SLEEPING, &at) == -ENOENT &&
-	       find("kvm_irq_delivery_to_apic", &at) != -ENOENT;
+	return sleeping == -ENOENT && one != -ENOENT;
 }
 
 #endif /* _VB_COMPAT_DELIVERY_H */

@@ -308,6 +308,14 @@ int vbh_probe_address(const char *symbol, unsigned long *at)
 	return vbh_probe_once(symbol, KPROBE_FLAG_DISABLED, at);
 }
 
+static bool vbh_is_one_delivery(void)
+{
+	unsigned long at;
+
+	return vb_delivery_is_one(vbh_probe_address(VB_DELIVERY_SLEEPING, &at),
+				  vbh_probe_address(VB_DELIVERY_ONE, &at));
+}
+
 /* By the mechanism that the needed ones use. */
 static void vbh_deliver_add(void)
 {
@@ -330,7 +338,7 @@ static void vbh_deliver_add(void)
 			err_slow = vbh_kprobes_add_to(VBH_NR_H, &slow);
 	}
 	/* That there is none is no error of ftrace's own. */
-	if (!err && slow && err_slow && !vb_delivery_is_one(vbh_probe_address)) {
+	if (!err && slow && err_slow && !vbh_is_one_delivery()) {
 		how = vbh_ops_on ? "ftrace, but not what may sleep" :
 				   "kprobe, but not what may sleep";
 		pr_warn("redirect: not what may sleep (%s: error %d)\n", slow,

@@ -29,12 +29,13 @@ class Hooked(unittest.TestCase):
                 ("host-mod", "vbh_facts.c", "vbh_canaries.h"),
                 ("guest-mod", "vbg_facts.c", None)):
             text = sources(folder)
-            names = dict(re.findall(rf"^#define (\w+)\s+{STRING}$", text,
-                                    re.M))
+            names = dict(re.findall(rf"^#define (\w+)\s+{STRING}$",
+                                    text + sources("compat"), re.M))
             hooked = {string or names[name]
                       for string, name in re.findall(SYMBOL, text)}
-            hooked |= set(re.findall(rf"\]\s*=\s*{{\s*{STRING}", between(
-                text, "} vbh_h[VBH_NR_H] = {", "\n};")))
+            hooked |= {string or names[name] for string, name in re.findall(
+                rf"\]\s*=\s*{{\s*(?:{STRING}|([A-Z_]+))", between(
+                    text, "} vbh_h[VBH_NR_H] = {", "\n};"))}
             self.assertGreater(len(hooked), 0)
             known = (paths.REPO / folder / facts).read_text()
             declared = set(re.findall(r"\bVB_FUNC\(\w+, (\w+),", known))
