@@ -286,7 +286,7 @@ static long vbg_area_release(struct vbg_area *a)
 	bool known;
 	long ret;
 
-	ret = vbg_unregister(a);
+	ret = vb_fault("unheard") ? -VB_EAGAIN : vbg_unregister(a);
 	known = !ret;
 	if (!ret || ret == -VB_ENOENT)
 		ret = vbg_wait_status(a->cookie, -VB_EAGAIN, VBG_WAIT_MS);
