@@ -31,9 +31,9 @@ help:
 	@echo "make overhead       what the modules cost a guest's own work, in the same"
 	@echo "make test           unit tests, then the lab tests (root; QUICK=1: as CI, without what takes long)"
 	@echo "make test-long      more of each test, and the soak for ten minutes instead of one"
-	@echo "make test-matrix    the lab tests on pairs of kernels (some four hours)"
+	@echo "make test-matrix    the lab tests on pairs of kernels (some four hours; RECORD=FILE: in pieces)"
 	@echo "make check          style, compiler and sparse warnings, rules, spelling, the ABI (root)"
-	@echo "make test-debug     all of the lab tests on kernels that watch memory, locks and data races (hours)"
+	@echo "make test-debug     all of the lab tests on kernels that watch memory, locks and data races (hours; likewise)"
 	@echo "make coverage       which lines of the modules the lab tests run"
 	@echo "make unit           unit tests only (no root, no lab)"
 	@echo "make model          only the model of the redirection protocol"
@@ -148,15 +148,16 @@ unit:
 test: python
 	lab/lab test $(if $(QUICK),,--long) $(BEGIN_WITHIN:%=--begin-within %)
 
+# RECORD=FILE, of this and the next two: to go on where a run was ended.
 test-long: python
-	lab/lab test --long --env SOAK_SECONDS=600 --env LONG=1
+	lab/lab test --long --env SOAK_SECONDS=600 --env LONG=1 $(RECORD:%=--record %)
 
 test-matrix: python
-	lab/lab matrix --env LONG=1
+	lab/lab matrix --env LONG=1 $(RECORD:%=--record %)
 
 # On kernels of the lab's own (lab/debug).
 test-debug: python
-	lab/lab debug --jobs 1 --env LONG=1 --env BOOSTS=10000
+	lab/lab debug --jobs 1 --env LONG=1 --env BOOSTS=10000 $(RECORD:%=--record %)
 
 # One table at the end: each run adds to what is in that file.
 COVERAGE := $(OUT)/coverage.json

@@ -12,8 +12,9 @@ from unittest import mock
 import labpath  # noqa: F401
 from vblab import cli, coverage, kernels, logs, machine, session, suite
 from vblab.ktap import FAILED, PASSED, SKIPPED, Result
+from vblab.record import Record
 from vblab.suite import Boot, Test
-from vblab.util import LabError
+from vblab.util import Interrupted, LabError
 
 BOOT = Boot("b", [], [Test("l2-0", "g.sh"), Test("l1", "a.sh")], 9)
 
@@ -223,7 +224,7 @@ class Lacking(unittest.TestCase):
         self.addCleanup(patch.stop)
         return patch.start()
 
-    def run_boots(self, boots, lacking, **how):
+    def run_boots(self, boots, lacking, code=0, **how):
         """States by name, with a lab that only says that boots went well."""
         def prepare(o):
             prepared.append((o.host_kernel, o.guest_kernel))
@@ -233,7 +234,7 @@ class Lacking(unittest.TestCase):
         def start(boot, out, seconds):
             self.begun += 1
             self.seconds.append(seconds)
-            proc = mock.Mock(returncode=0)
+            proc = mock.Mock(returncode=code)
             return suite._Running(boot, out, proc, 0)
 
         prepared = []
@@ -284,6 +285,60 @@ class Lacking(unittest.TestCase):
                                  [f"{name}: ran" for name in "abc"[:begins]])
                 self.assertEqual(self.late, [*"abc"[begins:]])
 
+    def test_what_is_done_is_not_run_again(self):
+        self.patch(kernels, "release_there", lambda name: name)
+        path = Path(self.folder) / "record"
+        boots = [Boot(name, ["--guest-kernel", "6.1"], BOOT.tests)
+                 for name in "ab"]
+        _, first = self.run_boots(boots[:1], "no kernel", record=Record(path))
+        record = Record(path)
+        prepared, tally = self.run_boots(boots, "no kernel", record=record)
+        self.assertEqual((self.begun, len(prepared)), (1, 1))
+        self.assertEqual(sorted(r.name for r in tally.results),
+                         ["a: ran", "b: ran"])
+        self.assertTrue(record.words().startswith("1 were done before"))
+        # Nor is anything made for what is done.
+        prepared, tally = self.run_boots(boots, "6.12", record=Record(path))
+        self.assertEqual((prepared, self.begun), ([], 0))
+        self.assertEqual(tally.count(FAILED), 0)
+        # Some of its tests are not all.
+        self.run_boots([Boot("a", boots[0].args, BOOT.tests[:1])], "no kernel",
+                       record=Record(path))
+        self.assertEqual(self.begun, 1)
+
+    def test_what_was_not_judged_is_run_again(self):
+        path = Path(self.folder) / "record"
+        for code in (session.EXIT_SETUP, session.EXIT_INTERRUPTED, -9):
+            with self.subTest(code):
+                with contextlib.suppress(Interrupted):
+                    self.run_boots([Boot("a", [], BOOT.tests)], "no kernel",
+                                   code=code, record=Record(path))
+                self.run_boots([], "", record=Record(path))
+                self.assertEqual(json.loads(path.read_text()), {})
+        for code in (session.EXIT_SCRIPT, session.EXIT_LOG,
+                     session.EXIT_TIMEOUT):
+            with self.subTest(code):
+                self.run_boots([Boot(f"{code}", [], BOOT.tests)], "no kernel",
+                               code=code, record=Record(path))
+                self.assertIn(f"{code} -- l2-0/g.sh l1/a.sh",
+                              json.loads(path.read_text()))
+
+    def test_a_record_is_of_whole_boots(self):
+        for words in (["--coverage"], ["--begin-within", "3"]):
+            with self.subTest(words), self.assertRaises(LabError):
+                self.suite("--record", f"{self.folder}/record", *words)
+
+    def test_detectors_are_recorded(self):
+        seen = []
+        self.patch(kernels, "release_there", lambda name: name)
+        self.patch(suite, "_python_tests", lambda name, work, env: [
+            seen.append(name) or Result(name, PASSED)])
+        words = ("--filter", "lab/detectors", "--record",
+                 f"{self.folder}/record", "--host-kernel", "debug")
+        for guest in ("6.12", "6.12", "6.1"):
+            self.suite(*words, "--guest-kernel", guest)
+        self.assertEqual(seen, ["lab/detectors"] * 2)
+
     def test_late_boots_are_skipped(self):
         # Unless all are late.
         for words, late, said in (
@@ -304,7 +359,7 @@ class Lacking(unittest.TestCase):
                                   if re.match("(SKIPPED|FAILED) ", line)], said)
 
     def suite(self, *words, boots=lambda boots, left: []):
-        def run_boots(wanted, side, taken, out, tally, left):
+        def run_boots(wanted, side, taken, out, tally, left, record):
             tally.add([Result("boots", PASSED)])
             return boots(wanted, left)
 

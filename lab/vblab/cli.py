@@ -59,6 +59,13 @@ def _add_jobs(p: argparse.ArgumentParser) -> None:
                         "far as there are 5 GB of memory for each)")
 
 
+def _add_record(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--record", type=Path, metavar="FILE",
+                   help="results of boots go there; what is there already, of "
+                        "the same sources and kernels, is not run again. To go "
+                        "on where a run was ended")
+
+
 def _doctor(o: argparse.Namespace) -> int:
     from . import doctor
     return doctor.run(o)
@@ -142,6 +149,7 @@ def parser() -> argparse.ArgumentParser:
                    help="with what earlier runs have put there, and for later "
                         "ones")
     _add_jobs(c)
+    _add_record(c)
     c.set_defaults(func=_test)
 
     c = sub.add_parser("matrix", help="lab tests on pairs of kernels")
@@ -150,6 +158,7 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--list", action="store_true", help="only list them")
     options.add_env_option(c, "environment of the boots' tests")
     _add_jobs(c)
+    _add_record(c)
     c.set_defaults(func=_matrix)
 
     c = sub.add_parser("debug", help="all lab tests on the kernels that watch "
@@ -159,6 +168,7 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--list", action="store_true", help="only list them")
     options.add_env_option(c, "environment of the boots' tests")
     _add_jobs(c)
+    _add_record(c)
     c.set_defaults(func=_debug, long=True, begin_within=None, coverage=False,
                    coverage_known=None, coverage_total=None)
     return p

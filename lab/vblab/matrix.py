@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from . import kernels, suite
 from .ktap import FAILED, PASSED, SKIPPED, Result
+from .record import Record
 from .suite import Boot, Tally
 from .util import LabError
 
@@ -105,13 +106,16 @@ def run(o: argparse.Namespace) -> int:
             print(b.name)
         return 0
     tally = Tally()
+    record = Record(o.record)
 
     def work(out):
-        suite.run_boots(wanted, suite.jobs(o.jobs), lambda: 0, out, tally)
+        suite.run_boots(wanted, suite.jobs(o.jobs), lambda: 0, out, tally,
+                        record=record)
 
     def last():
         releases = {kernel: kernels.release_there(kernel)
                     for p in pairs for kernel in (p.host, p.guest)}
         print(f"\n{table(pairs, tally.results, releases)}\n")
+        print(record.words(), end="")
 
     return suite.report(work, tally, last)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from . import coverage, kernels, ktap, paths, root, session
 from .ktap import FAILED, PASSED, SKIPPED, Result
+from .record import Record
 from .root import REPO_IN_ROOT, WORK_IN_ROOT
 from .util import (Interrupted, LabError, die_with_parent, run_logged,
                    stop_group, tail, temp_dir)
@@ -342,14 +343,39 @@ def _finish(run: _Running, output: str) -> list[Result]:
     return boot_results(run.boot, output, code, reason)
 
 
+def _options(boot: Boot) -> argparse.Namespace:
+    from .cli import parser
+    return parser().parse_args(["run", *boot.args])
+
+
+def _key(boot: Boot) -> tuple[str, list[str]]:
+    """What a record knows it by."""
+    o = _options(boot)
+    return (shlex.join([boot.name, *boot.args, "--",
+                        *(t.name for t in boot.tests)]),
+            [kernels.release_there(k) for k in (o.host_kernel, o.guest_kernel)])
+
+
+def _not_done(boots: list[Boot], tally: Tally, record: Record) -> list[Boot]:
+    """The results of others are taken from the record."""
+    left = []
+    for boot in boots:
+        done = record.get(*_key(boot))
+        if done is None:
+            left.append(boot)
+        else:
+            print(f"== boot {boot.name}: done before", flush=True)
+            tally.results += done
+    return left
+
+
 def _prepared(boots: list[Boot], tally: Tally) -> list[Boot]:
     """What boots share is made once, before they all wait for it. Those that
     lack something fail; the others are returned."""
-    from .cli import parser
     lacks: dict[tuple[str, str], str] = {}
     ready = []
     for boot in boots:
-        o = parser().parse_args(["run", *boot.args])
+        o = _options(boot)
         pair = o.host_kernel, o.guest_kernel
         if pair not in lacks:
             lacks[pair] = ""
@@ -367,11 +393,14 @@ def _prepared(boots: list[Boot], tally: Tally) -> list[Boot]:
 
 def run_boots(boots: list[Boot], side: int, taken: Callable[[], int],
               out: Path, tally: Tally,
-              left: Callable[[], float] = lambda: math.inf) -> list[Boot]:
+              left: Callable[[], float] = lambda: math.inf,
+              record: Record | None = None) -> list[Boot]:
     """Up to @side side by side, with what else runs; results in the order in
-    which they end. @left: seconds within which tests may begin. Return: boots
+    which they end. @left: seconds within which tests may begin. @record: what
+    is done already is taken from it, what is done now goes there. Return: boots
     that did not begin, when none might."""
-    waiting = list(enumerate(_prepared(boots, tally)))
+    record = record or Record(None)
+    waiting = list(enumerate(_prepared(_not_done(boots, tally, record), tally)))
     running: list[_Running] = []
     try:
         while waiting or running:
@@ -387,14 +416,18 @@ def run_boots(boots: list[Boot], side: int, taken: Callable[[], int],
             for r in [r for r in running if r.proc.poll() is not None]:
                 running.remove(r)
                 output = _output(r)
-                print(f"== boot {r.boot.name}: "
-                      f"{time.monotonic() - r.start:.0f} s: "
+                took = time.monotonic() - r.start
+                print(f"== boot {r.boot.name}: {took:.0f} s: "
                       f"{durations(r.boot, output) or 'no test'}", flush=True)
                 results = _finish(r, output)
                 tally.add(results)
                 _show_failed_output(r, output, results)
                 if r.proc.returncode == session.EXIT_INTERRUPTED:
                     raise Interrupted
+                # Else nothing is known of it.
+                if r.proc.returncode >= 0 and \
+                        r.proc.returncode != session.EXIT_SETUP:
+                    record.add(*_key(r.boot), took, results)
     finally:
         for r in running:
             stop_group(r.proc, 30.0)
@@ -437,6 +470,16 @@ def _or_failed(name: str, work: Callable[[], list[Result]]) -> list[Result]:
         return work()
     except LabError as e:
         return [Result(name, FAILED, str(e))]
+
+
+def _recorded(record: Record, key: tuple[str, list[str]],
+              work: Callable[[], list[Result]]) -> list[Result]:
+    results = record.get(*key)
+    if results is None:
+        start = time.monotonic()
+        results = work()
+        record.add(*key, time.monotonic() - start, results)
+    return results
 
 
 class _Beside(threading.Thread):
@@ -494,6 +537,9 @@ def run(o: argparse.Namespace, tally: Tally | None = None) -> int:
         raise LabError(f"--filter: not a regular expression: {e}")
     if o.coverage_known and not o.coverage:
         raise LabError("--coverage-known goes with --coverage")
+    if o.record and (o.coverage or o.begin_within is not None):
+        raise LabError("--record is for boots that are whole: it goes neither "
+                       "with --coverage nor with --begin-within")
     known = o.coverage_known and coverage.read_known(o.coverage_known)
     boots = select(load_boots(TESTS), pattern)
     left_out: list[str] = []
@@ -523,6 +569,7 @@ def run(o: argparse.Namespace, tally: Tally | None = None) -> int:
     for b in boots:
         b.args += ["--coverage"] * o.coverage
     tally = Tally() if tally is None else tally
+    record = Record(o.record)
     start = time.monotonic()
 
     def left() -> float:
@@ -540,7 +587,15 @@ def run(o: argparse.Namespace, tally: Tally | None = None) -> int:
                 "LAB_WHOLE": "1" if whole else "",
                 "DETECTORS_HOST": o.host_kernel,
                 "DETECTORS_GUEST": o.guest_kernel})
-            plain = {**{name: python_tests for name in python},
+
+            def detectors(name: str, work: Path) -> list[Result]:
+                return _recorded(record, (
+                    f"{name} on {'/'.join(used)}",
+                    [kernels.release_there(k) for k in used]),
+                    lambda: python_tests(name, work))
+
+            plain = {**{name: detectors if name == DETECTORS else python_tests
+                        for name in python},
                      **{name: make_tests for name in make}}
             side = jobs(o.jobs)
             places = threading.Semaphore(side)
@@ -554,7 +609,7 @@ def run(o: argparse.Namespace, tally: Tally | None = None) -> int:
                     name, functools.partial(plain[name], name, folder)))
             late = run_boots(
                 boots, side, lambda: sum(t.is_alive() for t in beside.values()),
-                out, tally, left)
+                out, tally, left, record)
             # No kernel code at all was run?
             state = SKIPPED if len(late) < len(boots) else FAILED
             tally.add([Result(f"boot {b.name}", state, "had not begun after "
@@ -570,6 +625,7 @@ def run(o: argparse.Namespace, tally: Tally | None = None) -> int:
     def last_words() -> None:
         if left_out:
             print(f"left out: {', '.join(left_out)} (make test)")
+        print(record.words(), end="")
 
     return report(work, tally, last_words)
 
