@@ -383,9 +383,10 @@ static int module_is_there(void)
 
 static int storm(void)
 {
-	int i, registered = 0, checked = 0, wrong = 0, known = 0;
+	int i, registered = 0, refused = 0, checked = 0, wrong = 0, known = 0;
 	struct attributes want[NR], got;
 	__u64 cookie = COOKIE;
+	long ret, last = 0;
 
 	signal(SIGTERM, on_term);
 	for (i = 0; i < NR; i++)
@@ -422,16 +423,21 @@ static int storm(void)
 			vm_header(&m, VM_AREA, NR, ++cookie);
 			for (i = 0; i < NR; i++)
 				guest[i].critical = CRITICAL;
-			known = !vm_register(&m, VM_AREA, cookie);
+			ret = vm_register(&m, VM_AREA, cookie);
+			known = !ret;
 			registered += known;
+			if (ret) {
+				refused++;
+				last = ret;
+			}
 			vm_loop_regs(&m, 0, VM_AREA);
 			vm_resume(&thread[0]);
 		}
 		usleep(1000);
 	}
 	hog_stop();
-	printf("# registered %d times, %d looks without the module\n",
-	       registered, checked);
+	printf("# registered %d times, refused %d times (%ld), %d looks without the module\n",
+	       registered, refused, last, checked);
 	expect(wrong, 0, "storm: without the module all is as it was");
 	report(checked > 0, "storm: it was seen without the module");
 	report(registered > 1, "storm: registered more than once");
