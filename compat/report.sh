@@ -149,7 +149,7 @@ else
 		hooked_in_module vhost drivers/vhost/vhost_net
 	fi
 fi
-# As VBG_HAS_KDUMP in vbg_page.c.
+# As VB_HAS_KDUMP in compat/kdump.h.
 ! has KEXEC_CORE || ! has CRASH_DUMP || [ -z "$kernel" ] ||
 	! missing "$kernel" machine_crash_shutdown ||
 	echo "vbalance: machine_crash_shutdown(): missing in the kernel: vbalance_guest: unload it before a kdump"

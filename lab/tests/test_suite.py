@@ -10,7 +10,8 @@ from pathlib import Path
 from unittest import mock
 
 import labpath  # noqa: F401
-from vblab import cli, coverage, kernels, logs, machine, session, suite
+from vblab import (cli, coverage, kernels, logs, machine, record, session,
+                   suite)
 from vblab.ktap import FAILED, PASSED, SKIPPED, Result
 from vblab.record import Record
 from vblab.suite import Boot, Test
@@ -231,11 +232,16 @@ class Lacking(unittest.TestCase):
             if lacking in prepared[-1]:
                 raise LabError(f"no kernel {lacking}\nand a log")
 
-        def start(boot, out, seconds):
+        def start(boot, out, seconds, record):
             self.begun += 1
             self.seconds.append(seconds)
+            out.mkdir(exist_ok=True)
+            (out / "result.json").unlink(missing_ok=True)
+            if code is not None:
+                (out / "result.json").write_text("{}")
             proc = mock.Mock(returncode=code)
-            return suite._Running(boot, out, proc, 0)
+            return suite._Running(boot, out, proc, 0, record.conditions(
+                suite._key(boot)[1]))
 
         prepared = []
         self.begun, self.seconds = 0, []
@@ -286,17 +292,17 @@ class Lacking(unittest.TestCase):
                 self.assertEqual(self.late, [*"abc"[begins:]])
 
     def test_what_is_done_is_not_run_again(self):
-        self.patch(kernels, "release_there", lambda name: name)
+        self.all_is_there()
         path = Path(self.folder) / "record"
         boots = [Boot(name, ["--guest-kernel", "6.1"], BOOT.tests)
                  for name in "ab"]
         _, first = self.run_boots(boots[:1], "no kernel", record=Record(path))
-        record = Record(path)
-        prepared, tally = self.run_boots(boots, "no kernel", record=record)
+        again = Record(path)
+        prepared, tally = self.run_boots(boots, "no kernel", record=again)
         self.assertEqual((self.begun, len(prepared)), (1, 1))
         self.assertEqual(sorted(r.name for r in tally.results),
                          ["a: ran", "b: ran"])
-        self.assertTrue(record.words().startswith("1 were done before"))
+        self.assertTrue(again.words().startswith("1 were done before"))
         # Nor is anything made for what is done.
         prepared, tally = self.run_boots(boots, "6.12", record=Record(path))
         self.assertEqual((prepared, self.begun), ([], 0))
@@ -306,17 +312,24 @@ class Lacking(unittest.TestCase):
                        record=Record(path))
         self.assertEqual(self.begun, 1)
 
+    def all_is_there(self):
+        self.patch(kernels, "build_there", lambda name: name)
+        self.patch(record, "_tools", lambda: "tools")
+
     def test_what_was_not_judged_is_run_again(self):
+        self.all_is_there()
         path = Path(self.folder) / "record"
-        for code in (session.EXIT_SETUP, session.EXIT_INTERRUPTED, -9):
+        # The second one has not even begun.
+        for code in (session.EXIT_INTERRUPTED, None):
             with self.subTest(code):
                 with contextlib.suppress(Interrupted):
                     self.run_boots([Boot("a", [], BOOT.tests)], "no kernel",
                                    code=code, record=Record(path))
                 self.run_boots([], "", record=Record(path))
                 self.assertEqual(json.loads(path.read_text()), {})
-        for code in (session.EXIT_SCRIPT, session.EXIT_LOG,
-                     session.EXIT_TIMEOUT):
+        # Also where L1 stopped before its end.
+        for code in (session.EXIT_SCRIPT, session.EXIT_SETUP,
+                     session.EXIT_LOG, session.EXIT_TIMEOUT):
             with self.subTest(code):
                 self.run_boots([Boot(f"{code}", [], BOOT.tests)], "no kernel",
                                code=code, record=Record(path))
@@ -330,7 +343,8 @@ class Lacking(unittest.TestCase):
 
     def test_detectors_are_recorded(self):
         seen = []
-        self.patch(kernels, "release_there", lambda name: name)
+        self.all_is_there()
+        self.patch(kernels, "get", lambda name: None)
         self.patch(suite, "_python_tests", lambda name, work, env: [
             seen.append(name) or Result(name, PASSED)])
         words = ("--filter", "lab/detectors", "--record",

@@ -53,6 +53,15 @@ def source_files(tops: list[str], repo: Path) -> Iterator[Path]:
                     yield p
 
 
+def selftest_files(repo: Path) -> Iterator[Path]:
+    """What the machines get. The others are for the user's own system, and
+    large when built."""
+    selftests = repo / "selftests"
+    for path in source_files(["selftests"], repo):
+        if path.relative_to(selftests).parts[0] not in ("unit", "model"):
+            yield path
+
+
 @dataclass
 class Products:
     """What a level gets: files by the name that they have there."""

@@ -104,6 +104,17 @@ def release_there(name: str) -> str:
     return found or "?"
 
 
+def build_there(name: str) -> str:
+    """Tells it from others of its release, as Debian's security updates of 6.1
+    are; "?" while there is none: nothing is made."""
+    from . import root as rootmod
+    release = release_there(name)
+    if release == "?":
+        return release
+    root = rootmod.package_root(data()["kernels"][name]["root"])
+    return f"{release} {root.content}"
+
+
 def get(name: str) -> Kernel:
     """The kernel of that name, its package root made if necessary."""
     from . import kbuild, root as rootmod

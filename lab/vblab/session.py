@@ -132,11 +132,8 @@ def _common(archive: Archive, payload: Payload, modules: dict[str, Path],
         archive.file(f"lab/bin/{name}", paths.LAB / "common" / name,
                      mode=0o755)
     archive.folder("lab/selftests")
-    selftests = paths.REPO / "selftests"
-    # Those are for the user's own system, and large when built.
-    for path in build.source_files(["selftests"], paths.REPO):
-        if path.relative_to(selftests).parts[0] not in ("unit", "model"):
-            archive.add(path, f"lab/{path.relative_to(paths.REPO)}")
+    for path in build.selftest_files(paths.REPO):
+        archive.add(path, f"lab/{path.relative_to(paths.REPO)}")
     if script is not None:
         text = script.read_bytes()
         if not text.startswith((b"#!", b"\x7fELF")):

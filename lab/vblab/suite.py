@@ -303,6 +303,7 @@ class _Running:
     out: Path
     proc: subprocess.Popen
     start: float
+    on: list[str]       # see Record
 
 
 # Debian's default queue discipline, fq_codel, drops packets that have waited in
@@ -318,7 +319,9 @@ def _run_words(boot: Boot, out: Path) -> list[str]:
             "--l1", str(out / "driver.sh"), "--out", str(out)]
 
 
-def _start(boot: Boot, out: Path, seconds: float) -> _Running:
+def _start(boot: Boot, out: Path, seconds: float,
+           record: Record) -> _Running:
+    on = record.conditions(_key(boot)[1])
     out.mkdir(parents=True)
     (out / "driver.sh").write_text(driver(boot, seconds))
     with (out / "lab.log").open("wb") as log:
@@ -326,7 +329,7 @@ def _start(boot: Boot, out: Path, seconds: float) -> _Running:
             [sys.executable, str(paths.LAB / "lab"), *_run_words(boot, out)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
             start_new_session=True, preexec_fn=die_with_parent)
-    return _Running(boot, out, proc, time.monotonic())
+    return _Running(boot, out, proc, time.monotonic(), on)
 
 
 def _output(run: _Running) -> str:
@@ -348,12 +351,12 @@ def _options(boot: Boot) -> argparse.Namespace:
     return parser().parse_args(["run", *boot.args])
 
 
-def _key(boot: Boot) -> tuple[str, list[str]]:
-    """What a record knows it by."""
+def _key(boot: Boot) -> tuple[str, tuple[str, str]]:
+    """What a record knows it by, and its kernels."""
     o = _options(boot)
     return (shlex.join([boot.name, *boot.args, "--",
                         *(t.name for t in boot.tests)]),
-            [kernels.release_there(k) for k in (o.host_kernel, o.guest_kernel)])
+            (o.host_kernel, o.guest_kernel))
 
 
 def _not_done(boots: list[Boot], tally: Tally, record: Record) -> list[Boot]:
@@ -409,7 +412,8 @@ def run_boots(boots: list[Boot], side: int, taken: Callable[[], int],
                 print(f"== boot {boot.name} {shlex.join(boot.args)}",
                       flush=True)
                 safe = re.sub(r"[^\w.-]+", "_", boot.name)
-                running.append(_start(boot, out / f"{n:02}-{safe}", left()))
+                running.append(_start(boot, out / f"{n:02}-{safe}", left(),
+                                      record))
             if not running and left() <= 0:
                 break
             time.sleep(0.1)
@@ -424,10 +428,9 @@ def run_boots(boots: list[Boot], side: int, taken: Callable[[], int],
                 _show_failed_output(r, output, results)
                 if r.proc.returncode == session.EXIT_INTERRUPTED:
                     raise Interrupted
-                # Else nothing is known of it.
-                if r.proc.returncode >= 0 and \
-                        r.proc.returncode != session.EXIT_SETUP:
-                    record.add(*_key(r.boot), took, results)
+                # Else no machine was started.
+                if (r.out / "result.json").exists():
+                    record.add(*_key(r.boot), r.on, took, results)
     finally:
         for r in running:
             stop_group(r.proc, 30.0)
@@ -472,13 +475,13 @@ def _or_failed(name: str, work: Callable[[], list[Result]]) -> list[Result]:
         return [Result(name, FAILED, str(e))]
 
 
-def _recorded(record: Record, key: tuple[str, list[str]],
+def _recorded(record: Record, what: str, used: tuple[str, str],
               work: Callable[[], list[Result]]) -> list[Result]:
-    results = record.get(*key)
+    results = record.get(what, used)
     if results is None:
-        start = time.monotonic()
+        on, start = record.conditions(used), time.monotonic()
         results = work()
-        record.add(*key, time.monotonic() - start, results)
+        record.add(what, used, on, time.monotonic() - start, results)
     return results
 
 
@@ -589,10 +592,10 @@ def run(o: argparse.Namespace, tally: Tally | None = None) -> int:
                 "DETECTORS_GUEST": o.guest_kernel})
 
             def detectors(name: str, work: Path) -> list[Result]:
-                return _recorded(record, (
-                    f"{name} on {'/'.join(used)}",
-                    [kernels.release_there(k) for k in used]),
-                    lambda: python_tests(name, work))
+                for kernel in used:
+                    kernels.get(kernel)     # before it is asked what it is
+                return _recorded(record, f"{name} on {'/'.join(used)}", used,
+                                 lambda: python_tests(name, work))
 
             plain = {**{name: detectors if name == DETECTORS else python_tests
                         for name in python},
