@@ -82,6 +82,7 @@ check "guest 1: link down" guest_link 1 false
 check "guest 1: link up" guest_link 1 true
 check "guest 1: rings set up anew are known" await 60 rings_are 1 $RINGS
 check "guest 1: its holders are done, too" await 120 some 1 ended_done
+say 1
 check "guest 1: link down again" guest_link 1 false
 check "guest 1: the rings of a device that is stopped are forgotten" await 20 rings_are 1 0
 equal "guest 0: its rings are not" "$(boost 0 rings)" $RINGS
