@@ -148,7 +148,7 @@ unit:
 test: python
 	lab/lab test $(if $(QUICK),,--long) $(BEGIN_WITHIN:%=--begin-within %)
 
-# RECORD=FILE, of this and the next two: to go on where a run was ended.
+# RECORD=FILE, here and in the next two: to go on where a run was ended.
 test-long: python
 	lab/lab test --long --env SOAK_SECONDS=600 --env LONG=1 $(RECORD:%=--record %)
 

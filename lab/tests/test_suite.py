@@ -296,7 +296,7 @@ class Lacking(unittest.TestCase):
         path = Path(self.folder) / "record"
         boots = [Boot(name, ["--guest-kernel", "6.1"], BOOT.tests)
                  for name in "ab"]
-        _, first = self.run_boots(boots[:1], "no kernel", record=Record(path))
+        self.run_boots(boots[:1], "no kernel", record=Record(path))
         again = Record(path)
         prepared, tally = self.run_boots(boots, "no kernel", record=again)
         self.assertEqual((self.begun, len(prepared)), (1, 1))

@@ -62,7 +62,7 @@ def _add_jobs(p: argparse.ArgumentParser) -> None:
 def _add_record(p: argparse.ArgumentParser) -> None:
     p.add_argument("--record", type=Path, metavar="FILE",
                    help="results of boots go there; what is there already, of "
-                        "the same sources and kernels, is not run again. To go "
+                        "the same sources and packages, is not run again. To go "
                         "on where a run was ended")
 
 
