@@ -16,7 +16,8 @@
  * sends the MSI itself: a port that is an irqfd. It looks at the host's table
  * just before and just after, and does so when vCPU 1 has just come back: when
  * it goes away again, the host knows that a little earlier than its table says
- * so. (Two in guest mode at the same time are more than emulated processors can
+ * so, or much earlier if its processor does not run meanwhile; see was_there().
+ * (Two in guest mode at the same time are more than emulated processors can
  * be trusted with.)
  * rdi: where to, r8: host's table, r9: its length / 8, r10: rounds to wait,
  * r11: vCPU 1's state
@@ -38,9 +39,13 @@ __asm__(
 "	mov	%r9, %rcx\n"
 "	rep	movsq\n"
 "	out	%al, $0xf5\n"		/* PORT */
+"	rdtsc\n"
+"	shl	$32, %rdx\n"
+"	or	%rdx, %rax\n"
 "	mov	%r8, %rsi\n"
 "	mov	%r9, %rcx\n"
 "	rep	movsq\n"
+"	stosq\n"
 "	out	%al, $0xf4\n"
 "vm_shot_end:\n"
 ".popsection\n");
@@ -53,8 +58,10 @@ static volatile const struct vb_vcpu_host *published(int i)
 }
 
 static int after_2;		/* vCPU 1 comes to its CPU when 2 has come */
-static __u64 lost_2;		/* how often vCPU 2 had lost its CPU then */
+static __u64 since_2;		/* its state's, when vCPU 1 had not come yet */
 static volatile pid_t tid_1;	/* of vCPU 1's thread */
+static __u64 left_1[1 << 16];	/* when each of its ioctls was over, guest TSC */
+static unsigned int nr_left_1;
 
 static void *long_ioctls(void *unused)
 {
@@ -74,19 +81,39 @@ static void *long_ioctls(void *unused)
 		list.entry[i] = (struct kvm_msr_entry){
 			.index = 0x11, .data = VM_CLOCK, /* KVM_WALL_CLOCK */
 		};
+	nr_left_1 = 0;
+	/* In this order: a change after that look is not missed. */
+	do
+		since_2 = published(2)->changed_tsc;
 	while (after_2 && published(2)->state != RUNNING &&
-	       !__atomic_load_n(&hog_stop, __ATOMIC_RELAXED))
-		;
-	lost_2 = published(2)->nr_preempted;
-	while (!__atomic_load_n(&hog_stop, __ATOMIC_RELAXED))
+	       !__atomic_load_n(&hog_stop, __ATOMIC_RELAXED));
+	while (!__atomic_load_n(&hog_stop, __ATOMIC_RELAXED)) {
 		if (ioctl(m.vcpu[1], KVM_SET_MSRS, &list) != 255)
 			vm_must(-1, "KVM_SET_MSRS");
+		if (nr_left_1 < sizeof(left_1) / sizeof(*left_1))
+			left_1[nr_left_1++] = published(1)->changed_tsc;
+	}
 	return NULL;
 }
 
 struct shot {
 	struct vb_vcpu_host before[SLOTS], after[SLOTS];
+	__u64 sent;		/* the MSI, when that was over; guest TSC */
 };
+
+/*
+ * vCPU 1 was in the ioctl for as long as the MSI was sent, for the host, too,
+ * which may not have come to saying so. Once its thread has ended.
+ */
+static int was_there(const struct shot *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_left_1; i++)
+		if (left_1[i] > s->before[1].changed_tsc)
+			return left_1[i] > s->sent;
+	return 0;
+}
 
 static void shot_regs(__u64 rounds)
 {
@@ -129,7 +156,7 @@ static int as_meant(long switches)
 {
 	const struct shot *s = (const struct shot *)(m.mem + VM_SHOTS);
 
-	return after_2 ? s->before[2].nr_preempted == lost_2 :
+	return after_2 ? s->before[2].changed_tsc == since_2 :
 		switches_1() == switches;
 }
 
@@ -169,7 +196,7 @@ static int choice(__u64 rounds, int *later)
 		steady &= s->before[i].state == (i ? RUNNING : PREEMPTED) &&
 			  s->after[i].state == s->before[i].state &&
 			  s->after[i].changed_tsc == s->before[i].changed_tsc;
-	if (!steady || !meant)
+	if (!steady || !meant || !was_there(s))
 		return -2;
 	*later = s->before[1].changed_tsc > s->before[2].changed_tsc;
 	for (i = 1; i < SLOTS; i++)
