@@ -314,12 +314,11 @@ traffic_start() {	# ADDRESS
 }
 traffic_interval() { LC_ALL=C awk -v slow="${SLOW:-1}" 'BEGIN { print slow / 20 }'; }
 
-# Unseen: as fast as it answers, at least 100 a second. A guest on a debug kernel
-# would never be done with them, and so get few interrupts.
+# Unseen: the next one about when the last one has been answered. More (-f sends
+# at least 100 a second) a guest that is slow would never be done with, nor allow
+# interrupts meanwhile.
 flood_start() {	# ADDRESS
-	ktap_rate=-f
-	[ "${SLOW:-1}" = 1 ] || ktap_rate=-i$(traffic_interval)
-	ping -n -q "$ktap_rate" "$1" > /dev/null 2>&1 &
+	ping -n -q -A "$1" > /dev/null 2>&1 &
 	KTAP_FLOODS="$KTAP_FLOODS $!"
 	KTAP_KILL="$KTAP_KILL $!"
 }
