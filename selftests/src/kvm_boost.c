@@ -112,8 +112,11 @@ static void rows(int row)
 {
 	struct given was = given_now();
 	long rows, more, no, other;
-	/* A slow one takes 0.5 ms to make a thread real-time. */
-	long us = slowness() > 1 ? 2000 : 500;
+	/*
+	 * A slow one takes 0.5 ms to make a thread real-time, one with more to
+	 * do half of that, of each row.
+	 */
+	long us = slowness() > 1 || row == 1 ? 2000 : 500;
 	char text[16], name[64];
 
 	snprintf(text, sizeof(text), "%ld", us);
@@ -245,7 +248,7 @@ static void aside(pid_t tid)
 {
 	cpu_set_t all, was, both, now;
 	pid_t pid = worker();
-	int i, good = pid, same = pid;
+	int i, good = pid, same = pid, rested = 1;
 	long n;
 
 	vm_must(sched_getaffinity(tid, sizeof(was), &was), "sched_getaffinity");
@@ -265,7 +268,12 @@ static void aside(pid_t tid)
 		n = begun();
 		good = good && AWAIT(begun() > n + 10);
 		guest[0].critical = VB_CRITICAL_SAID;
-		good &= at_rest();
+		rested = at_rest();
+		if (!good || !rested)
+			printf("# round %d: the worker was on %d, %ld boosts, %s\n",
+			       i, last_cpu(pid), begun() - n,
+			       rested ? "at rest" : "not at rest");
+		good &= rested;
 		CPU_ZERO(&now);
 		same = same && !sched_getaffinity(pid, sizeof(now), &now) &&
 			CPU_EQUAL(&now, &all);

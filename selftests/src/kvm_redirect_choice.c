@@ -188,6 +188,9 @@ static int choice(__u64 rounds, int *later)
 	    (!after_2 && !AWAIT(state_is(1, RUNNING))))
 		steady = 0;
 	switches = switches_1();
+	/* Seen there after that: if it went before, it has come before 2 does. */
+	if (!after_2 && !AWAIT(state_is(1, RUNNING)))
+		steady = 0;
 	shoot();
 	meant = as_meant(switches);
 	park();
