@@ -7,10 +7,18 @@ from vbcheck.findings import Finding
 from vblab.util import LabError
 
 TEXTS = {
-    "host-mod/facts.c": "VB_MEMBER(A, task_struct, on_rq),\n"
+    "host-mod/facts.c": "VB_MEMBER(A, task_struct, on_rq), VB_X_FACTS(A)\n"
                         "\tVB_MEMBER(A, kvm_vcpu,\t\\\n\t\t  arch.cr0),",
-    "guest-mod/facts.c": "VB_MEMBER(B, irq_desc, lock), VB_FUNC(B, f, \"0\"),",
-    "compat/x.h": "VB_MEMBER_AS(group, cfs_rq, load.weight, vb_cfs_rq),",
+    "guest-mod/facts.c": "VB_MEMBER(B, irq_desc, lock), VB_FUNC(B, f, \"0\"),"
+                         "VB_Z_FACTS(B)",
+    "compat/x.h": "#define VB_X_FACTS(group) \\\n"
+                  "\tVB_Y_FACTS(group) VB_Z_FACTS(group)\n"
+                  "#define VB_Y_FACTS(group)\n#else\n"
+                  "#define VB_Y_FACTS(group) VB_MEMBER(group, page, lru),\n",
+    "common/x.h": "#define VB_Z_FACTS(group)\\\n"
+                  "VB_MEMBER_AS(group, cfs_rq, load.weight, vb_cfs_rq),\n"
+                  "#define VB_NOBODYS_FACTS(group) "
+                  "VB_MEMBER(group, page, index),",
     "core/x.h": "VB_MEMBER(X, page, flags),",
 }
 
@@ -26,7 +34,7 @@ class Members(unittest.TestCase):
     def test_facts(self):
         self.assertEqual(members.facts(TEXTS), {
             "host-mod": {("task_struct", "on_rq"), ("kvm_vcpu", "arch"),
-                         ("kvm_vcpu_arch", "cr0"), *LOAD},
+                         ("kvm_vcpu_arch", "cr0"), ("page", "lru"), *LOAD},
             "guest-mod": {("irq_desc", "lock"), *LOAD}})
 
     def test_a_path_through_what_is_not_known(self):
@@ -40,6 +48,13 @@ class Members(unittest.TestCase):
             Finding("guest-mod/a.c", 3,
                     "task_struct.on_rq is in no list of facts")])
         self.assertEqual(findings(use.format("core")), [])
+
+    def test_lists_count_for_modules_that_name_them(self):
+        for use, number in (("page.lru host-mod/a.c 1", 0),
+                            ("page.lru guest-mod/a.c 1", 1),
+                            ("cfs_rq.load guest-mod/a.c 1", 0),
+                            ("page.index host-mod/a.c 1", 1)):
+            self.assertEqual(len(findings(use)), number, use)
 
     def test_paths(self):
         self.assertEqual(findings("kvm_vcpu.arch host-mod/a.c 1",

@@ -17,6 +17,9 @@ FILES = {
     "host-mod/b.mod.c": "", "host-mod/b.ko": "", "README.md": "#!shiny\n",
     "check/seeds/shellcheck/s.sh": "#!/bin/sh\n", "LICENSE": "",
     "selftests/unit/build/d.c": "", ".git/config": "#!/bin/sh\n",
+    "debian/vbalance-dkms/usr/src/vbalance-1/core/a.h": "",
+    "debian/x.postinst.debhelper": "#!/bin/sh\n",
+    "debian/.debhelper/generated/x": "#!/bin/sh\n",
 }
 
 

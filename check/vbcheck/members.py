@@ -19,8 +19,11 @@ from vblab.util import LabError
 from .findings import SEEDS, Finding
 from .tree import Tree
 
-# Of which files the facts count, for files below: the other folders are both's.
+# Each compares what its own files name, itself or by a list of common/ or
+# compat/; what other folders use either may compare.
 MODULES = ("host-mod", "guest-mod")
+_LIST = re.compile(r"#define (VB_\w+_FACTS)\(group\)((?:.*\\\n)*.*)")
+_LIST_NAME = re.compile(r"\bVB_\w+_FACTS\b")
 # In macros, too.
 _FACT = re.compile(r"\bVB_(?:MEMBER(?:_AS)?|BIT)\([\s\\]*\w+,[\s\\]*(\w+),[\s\\]*([\w.]+)")
 # What a member that is a structure is, as a fact only names the outermost:
@@ -70,13 +73,21 @@ def _steps(kind: str, path: str) -> Iterable[tuple[str, str]]:
 
 def facts(texts: dict[str, str]) -> dict[str, set[tuple[str, str]]]:
     """Type and member, by module."""
+    lists: dict[str, str] = defaultdict(str)
+    for text in texts.values():
+        for name, body in _LIST.findall(text):
+            lists[name] += body
     found: dict[str, set[tuple[str, str]]] = {m: set() for m in MODULES}
-    for path, text in texts.items():
-        top = path.split("/")[0]
-        for module in MODULES:
-            if top in (module, "compat", "common"):
-                found[module] |= {step for fact in _FACT.findall(text)
-                                  for step in _steps(*fact)}
+    for module, known in found.items():
+        ahead = [text for path, text in texts.items()
+                 if path.split("/")[0] == module]
+        named: set[str] = set()
+        for text in ahead:
+            known |= {step for fact in _FACT.findall(text)
+                      for step in _steps(*fact)}
+            more = set(_LIST_NAME.findall(text)) & lists.keys() - named
+            named |= more
+            ahead += [lists[name] for name in more]
     return found
 
 

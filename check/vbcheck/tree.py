@@ -11,8 +11,9 @@ from vblab.build import PRODUCTS
 
 from .findings import SEEDS
 
-# Built or measured, as in .gitignore.
-FOLDERS_LEFT_OUT = {".git", "__pycache__", "build", "out"}
+# Built or measured, as in .gitignore; in debian/ by dpkg-buildpackage.
+FOLDERS_LEFT_OUT = {".git", "__pycache__", "build", "out", ".debhelper"}
+_DEBIAN = re.compile(r"debian/(vbalance-dkms/|files$|.*\.(substvars|debhelper[^/]*)$)")
 KERNEL_C = ("host-mod/", "guest-mod/", "core/", "common/", "compat/",
             "include/", "selftests/modules/")
 
@@ -32,6 +33,7 @@ class Tree:
             self.files += [os.path.relpath(os.path.join(top, n), repo)
                            for n in sorted(names)
                            if not n.endswith(PRODUCTS) and n != ".git"]
+        self.files = [f for f in self.files if not _DEBIAN.match(f)]
 
     def plain(self) -> list[str]:
         return [f for f in self.files if not f.startswith(SEEDS)]
