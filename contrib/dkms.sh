@@ -11,6 +11,8 @@
 # like them (a checkout, say) are somebody's.
 cd "$(dirname "$0")/.." || exit
 MARK=.from-make-dkms-install
+# In such a folder, when it was installed for all kernels that it should be.
+DONE=.done
 KNOWN=/var/lib/dkms/vbalance
 
 die() {
@@ -96,7 +98,7 @@ add_and_install() {	# VERSION [KERNEL]
 			"make uninstall KDIR=/lib/modules/${release%%/*}/build (or rm) first."
 	done
 	not_a_packages
-	if [ -e "$tree" ] && is_known "$version" && is_installed "$version"; then
+	if [ -e "$tree/$DONE" ] && is_known "$version" && is_installed "$version"; then
 		die "$tree is there already: make dkms-uninstall first."
 	fi
 	[ ! -e "$tree" ] || is_ours "$version" ||
@@ -134,6 +136,7 @@ add_and_install() {	# VERSION [KERNEL]
 			exit $status
 		}
 	done
+	touch "$tree/$DONE"
 }
 
 case $1 in

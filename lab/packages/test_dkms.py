@@ -59,6 +59,14 @@ RUNNING = r"""mkdir -p /tmp/bin && cat > /tmp/bin/uname <<-END &&
 END
 chmod +x /tmp/bin/uname && export PATH=/tmp/bin:$PATH || exit
 """
+# DKMS cannot install what it has built for kernel K.
+FAILING = r"""mkdir -p /tmp/failing && cat > /tmp/failing/dkms <<-END &&
+	#!/bin/sh
+	case "\$*" in *"install "*" $NOT") echo no room >&2; exit 5 ;; esac
+	exec $(command -v dkms) "\$@"
+END
+chmod +x /tmp/failing/dkms && export PATH=/tmp/failing:$PATH || exit
+"""
 # What the build says, after one that went well.
 LOG = f"""grep '^vbalance: ' \
 	"/var/lib/dkms/vbalance/{VERSION}/$K/$(uname -m)/log/make.log"
@@ -192,10 +200,20 @@ class Dkms(StoryTest):
         story.step("headers-return", 'mv /tmp/build "/lib/modules/$A"',
                    A=first)
         if WHOLE:
+            story.step("half", f"{RUNNING}{FAILING}{MAKE} dkms-install",
+                       K=first, NOT=second)
+            story.step("half-status", STATUS)
             story.step("all", f"{RUNNING}{MAKE} dkms-install", K=first)
             story.step("all-first", INSTALLED, K=first)
             story.step("all-second", INSTALLED, K=second)
             story.step("all-status", "dkms status")
+            for which in (first, second):
+                story.step(f"last-{which}-goes", KERNEL_GOES, K=which)
+            story.step("last-status", STATUS)
+            story.step("last-hook", NEW_HEADERS, K=first)
+            story.step("last-install", f"{MAKE} dkms-install KERNEL=$K",
+                       K=first)
+            story.step("last-installed", INSTALLED, K=first)
             story.step("all-remove", f"{MAKE} dkms-uninstall")
         story.step("theirs-left", f"ls -d {THEIRS} /usr/src/vbalance-mine && "
                    f"rm -r {THEIRS} /usr/src/vbalance-mine")
@@ -296,6 +314,31 @@ class Dkms(StoryTest):
             self.assert_installed(which, MODULES)
         self.assertEqual(self.output("all-status").count("installed"), 2)
         self.output("all-remove")
+
+    @unittest.skipUnless(WHOLE, "builds for two kernels: make test")
+    def test_install_that_failed_for_one_of_two_kernels(self):
+        self.assertEqual(self.steps["half"].status, 2)
+        self.assertIn(f"Not installed for {self.other}",
+                      self.steps["half"].output)
+        self.assertEqual(sorted(self.output("half-status").splitlines()),
+                         sorted(f"vbalance/{VERSION}, {kernel}, x86_64: {how}"
+                                for kernel, how in (
+                                    (self.kernel, "installed"),
+                                    (self.other, "built"))))
+        # As it says, it is called again.
+        self.output("all")
+
+    @unittest.skipUnless(WHOLE, "builds for three kernels: make test")
+    def test_last_kernel_is_removed(self):
+        """Debian 12's DKMS forgets it with that: Documentation/install.md."""
+        forgets = self.DKMS == "3.0.10"
+        for kernel in (self.kernel, self.other):
+            self.output(f"last-{kernel}-goes")
+        self.assertEqual(self.output("last-status") == "", forgets)
+        self.output("last-hook")
+        self.assertEqual(self.steps["last-install"].status,
+                         0 if forgets else 2)
+        self.assert_installed("last-installed", MODULES)
 
     def test_kernel_upgrade(self):
         self.output("upgrade")

@@ -49,7 +49,8 @@ class Install(StoryTest):
         step("modprobe", 'modprobe -S "$K" -n -v -a vbalance_host '
              "vbalance_guest")
         step("dkms-install", f"{MAKE} dkms-install KERNEL=$K")
-        step("no-dkms", "! ls -d /usr/src/vbalance-* /var/lib/dkms/vbalance")
+        step("no-dkms", "! find /usr/src/vbalance-* /var/lib/dkms/vbalance "
+             "2>/dev/null | grep .")
         step("uninstall", f"{MAKE} uninstall")
         step("uninstalled", NOTHING % "")
         step("lost", FOUND)

@@ -49,6 +49,7 @@ cat > /etc/systemd/system/steps.service <<-END
 END
 mkdir -p /etc/systemd/system/multi-user.target.wants
 ln -s ../steps.service /etc/systemd/system/multi-user.target.wants
+cp /mnt/work/at-shutdown /usr/lib/systemd/system-shutdown
 mkdir -p /dev && rm -rf /dev/*
 mknod -m 600 /dev/console c 5 1
 mknod -m 666 /dev/null c 1 3
@@ -162,8 +163,13 @@ BLACKLISTED = {
     "modules": LOADED,
     "by-hand": "modprobe vbalance_guest && " + LOADED,
     "stop": f"systemctl stop {UNITS}; {LOADED}",
+    # Active, and its module is there: what a shutdown begins with.
+    "start-again": f"systemctl start {UNITS} && modprobe -a {' '.join(MODULES)}"
+                   f" && {ACTIVE}",
     "failed": "systemctl --failed --plain --no-legend",
 }
+# What systemd-shutdown runs at the very end: no unit is left then.
+AT_SHUTDOWN = {"at-shutdown": LOADED}
 HOST = {
     "running": "systemctl is-system-running --wait",
     # It comes with /dev/kvm, which comes when udev finds the CPU's features.
@@ -200,19 +206,29 @@ HOSTS = {
     "host-blacklisted": (GUESTS["blacklisted"][0], HOST_KEPT_OFF),
 }
 BOOTED = {name: steps for name, (_, steps) in (GUESTS | HOSTS).items()}
+BOOTED["blacklisted"] = BLACKLISTED | AT_SHUTDOWN
 PORT = "steps"
 PORT_FILE = f"/dev/virtio-ports/{PORT}"
 STEPS = """exec > /run/steps.out 2>&1
 case " $(cat /proc/cmdline) " in
 """ + "".join(f"""*" lab.boot={name} "*)
-{script(steps)} ;;
+{script({s: c for s, c in steps.items() if s not in AT_SHUTDOWN})} ;;
 """ for name, steps in BOOTED.items()) + f"""esac
 {AWAIT.format(f"[ -b /dev/vda -o -c {PORT_FILE} ]")}
 if [ -b /dev/vda ]
 then dd if=/run/steps.out of=/dev/vda bs=64k conv=fsync
 else cat /run/steps.out > {PORT_FILE}
 fi
-systemctl poweroff --force --force
+case $(cat /proc/cmdline) in
+*lab.boot=blacklisted*) systemctl poweroff ;;
+*) systemctl poweroff --force --force ;;
+esac
+"""
+# Behind what the steps have said.
+SHUTDOWN = f"""#!/bin/bash
+{{
+{script(AT_SHUTDOWN)}
+}} 2>&1 | dd of=/dev/vda bs=64k seek=8 conv=fsync
 """
 
 
@@ -238,6 +254,9 @@ class Systemd(StoryTest, unittest.TestCase):
         deb.build(cls.work)
         put_irqbalance(cls.work / "irqbalance")
         (cls.work / "steps.sh").write_text(STEPS)
+        at_shutdown = cls.work / "at-shutdown"
+        at_shutdown.write_text(SHUTDOWN)
+        at_shutdown.chmod(0o755)
         story.step("setup", SETUP, OTHER=cls.other)
         story.step("image", IMAGE, K=cls.kernel, OTHER=cls.other)
 
@@ -382,6 +401,12 @@ class Systemd(StoryTest, unittest.TestCase):
         self.assertEqual(self.output("blacklisted by-hand").split(),
                          ["vbalance_guest"])
         self.assertEqual(self.output("blacklisted stop").split(), [])
+
+    def test_shutdown_does_not_unload(self):
+        self.assertEqual(self.output("blacklisted start-again").split(),
+                         ["active"] * 2)
+        self.assertEqual(self.output("blacklisted at-shutdown").split(),
+                         list(MODULES))
 
     def test_modules_load(self):
         self.assertEqual(self.output("off load").split(), ["vbalance_guest"])
