@@ -286,5 +286,5 @@ void vbg_debugfs_init(void)
 
 void vbg_debugfs_exit(void)
 {
-	vb_debugfs_put(vbg_dir);
+	debugfs_remove(vbg_dir);
 }

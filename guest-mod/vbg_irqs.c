@@ -402,14 +402,18 @@ static void vbg_scan_device(struct vbg_scan *s, struct pci_dev *pdev)
 	free_cpumask_var(mask);
 }
 
-/* A device that cannot be asked now keeps the entries that it has. */
+/*
+ * A device that cannot be asked now keeps the entries that it has, but for those
+ * whose number is another device's by now.
+ */
 static void vbg_scan_keep(struct vbg_scan *s, const struct vbg_table *old,
 			  const struct pci_dev *pdev)
 {
 	int n;
 
 	for (n = 0; old && n < old->nr; n++)
-		if (old->irqs[n]->dev == &pdev->dev)
+		if (old->irqs[n]->dev == &pdev->dev &&
+		    vbg_irq_find(old->irqs[n]->irq) == old->irqs[n])
 			vbg_scan_add(s, old->irqs[n]);
 }
 
@@ -432,11 +436,17 @@ static void vbg_table_install(struct vbg_table *new)
 	for (n = 0; old && n < old->nr; n++) {
 		if (vbg_table_has(new, old->irqs[n]))
 			continue;
-		xa_erase(&vbg_xa, old->irqs[n]->irq);
+		/* The number may be another one's already. */
+		if (vbg_irq_find(old->irqs[n]->irq) == old->irqs[n])
+			xa_erase(&vbg_xa, old->irqs[n]->irq);
 		vbg_redirect_forget(old->irqs[n]);
 	}
 	for (n = 0; new && n < new->nr; n++) {
-		if (vbg_irq_find(new->irqs[n]->irq) == new->irqs[n])
+		struct vbg_irq *found = vbg_irq_find(new->irqs[n]->irq);
+
+		/* That of a device that could not be asked is not the newer one. */
+		if (found == new->irqs[n] ||
+		    (found && vbg_table_has(old, new->irqs[n])))
 			continue;
 		if (vb_fault("store") ?:
 		    xa_err(xa_store(&vbg_xa, new->irqs[n]->irq, new->irqs[n],
@@ -471,7 +481,11 @@ static void vbg_scan_locked(const struct device *leaving)
 	s.new->nr = 0;
 	/* A device that came in between is found by its own event. */
 	while ((pdev = pci_get_device(VBG_PCI_VENDOR, PCI_ANY_ID, pdev))) {
-		if (&pdev->dev == leaving)
+		/*
+		 * Without vectors there is nothing to be asked for, and its lock
+		 * is somebody's: vfio does not open a device whose lock is taken.
+		 */
+		if (&pdev->dev == leaving || !data_race((bool)pdev->msix_enabled))
 			continue;
 		/*
 		 * Being bound or unbound right now: its vectors must not be

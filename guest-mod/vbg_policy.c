@@ -13,11 +13,11 @@
  */
 #include <linux/cpumask.h>
 #include <linux/math64.h>
-#include <linux/sched/isolation.h>
 #include <linux/tick.h>
 
 #include "vbg.h"
 #include "vbg_policy.h"
+#include "../compat/isolation.h"
 #include "../core/cost.h"
 
 /* One that is away, in the same absence, after this (policy=cost). */
@@ -77,10 +77,10 @@ static bool vbg_view_online(const void *ctx, int cpu)
 	return vbg_cpu_running(cpu);
 }
 
-/* isolcpus=, nohz_full=: whoever keeps noise away from a CPU means ours, too. */
+/* Whoever keeps noise away from a CPU means ours, too. */
 bool vbg_policy_isolated(int cpu)
 {
-	return !housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) ||
+	return vb_cpu_is_isolated(cpu) ||
 	       !housekeeping_test_cpu(cpu, HK_TYPE_MANAGED_IRQ) ||
 	       tick_nohz_full_cpu(cpu);
 }

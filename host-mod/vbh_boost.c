@@ -32,6 +32,7 @@
 #include <linux/sched/task.h>
 #include <linux/wait_bit.h>
 
+#include "../compat/isolation.h"
 #include "vbh.h"
 #include "vbh_param.h"
 #include "vbh_trace.h"
@@ -394,17 +395,23 @@ static bool vbh_boost_needed(const struct vbh_vcpu *v)
  */
 static void vbh_boost_step_aside(const struct task_struct *p)
 {
-	static struct cpumask others;	/* the worker's */
-	int cpu = task_cpu(p);
+	static struct cpumask all, others;	/* the worker's */
+	int cpu = task_cpu(p), n;
 
 	if (p->nr_cpus_allowed == 1 || cpu != raw_smp_processor_id())
 		return;
-	cpumask_and(&others, cpu_active_mask,
-		    housekeeping_cpumask(HK_TYPE_KTHREAD));
+	/* Since 7.0 this mask may be replaced. */
+	rcu_read_lock();
+	cpumask_copy(&all, housekeeping_cpumask(HK_TYPE_KTHREAD));
+	rcu_read_unlock();
+	cpumask_and(&others, cpu_active_mask, &all);
 	cpumask_clear_cpu(cpu, &others);
+	/* Nobody would take it away from there again. */
+	for_each_cpu(n, &others)
+		if (vb_cpu_is_isolated(n))
+			cpumask_clear_cpu(n, &others);
 	if (!cpumask_empty(&others) && !set_cpus_allowed_ptr(current, &others))
-		set_cpus_allowed_ptr(current,
-				     housekeeping_cpumask(HK_TYPE_KTHREAD));
+		set_cpus_allowed_ptr(current, &all);
 }
 
 /* Or what is refused would be asked for again at once, without end. */

@@ -219,5 +219,5 @@ void vbh_debugfs_init(void)
 
 void vbh_debugfs_exit(void)
 {
-	vb_debugfs_put(vbh_dir);
+	debugfs_remove(vbh_dir);
 }

@@ -551,12 +551,16 @@ static void vbh_lift_repeat(struct vbh_lift *l, const struct sched_attr *attr)
 	sched_setattr_nocheck(l->task, attr);
 }
 
+/* One for what others have changed, one that finds nothing more. */
+#define VBH_SETTLE_PASSES	2
+
 /**
  * vbh_lift_settle() - what others have changed meanwhile counts
  * @l: after vbh_unlift()
  *
  * A change by somebody else that is still under way is not waited for: who
- * makes it may have lost its CPU, and other threads are to be put back.
+ * makes it may have lost its CPU, and other threads are to be put back. Nor are
+ * such waited for that come one after the other.
  * Context: the booster.
  * Return: @l is not in use any more; false: to be called again.
  */
@@ -566,10 +570,11 @@ bool vbh_lift_settle(struct vbh_lift *l)
 	struct sched_attr attr;
 	unsigned long flags;
 	unsigned int calls;
-	int missed;
+	bool settled;
+	int missed, n;
 	long nice;
 
-	do {
+	for (n = 0; n < VBH_SETTLE_PASSES; n++) {
 		raw_spin_lock_irqsave(&vbh_lift_lock, flags);
 		calls = vb_fault("settle") ? 1 : l->calls;
 		has_attr = l->has_attr;
@@ -583,9 +588,15 @@ bool vbh_lift_settle(struct vbh_lift *l)
 		l->has_attr = false;
 		l->has_nice = false;
 		l->refused = false;
-		if (!calls && !has_attr && !has_nice && !refused)
+		settled = !calls && !has_attr && !has_nice && !refused;
+		if (settled)
 			list_del(&l->list);
 		raw_spin_unlock_irqrestore(&vbh_lift_lock, flags);
+
+		if (settled)
+			return true;
+		if (!has_attr && !has_nice && !refused)
+			break;
 
 		/* What somebody else was allowed to before that counts. */
 		if (refused && vbh_lift_take_back(l))
@@ -596,8 +607,8 @@ bool vbh_lift_settle(struct vbh_lift *l)
 			set_user_nice(l->task, nice);
 		l->had_attr |= has_attr;
 		l->changed |= has_attr;
-	} while (has_attr || has_nice || refused);
-	return !calls;
+	}
+	return false;
 }
 
 /**

@@ -199,7 +199,7 @@ guest_refuses() {	# HOOK
 	ok $? "guest: $1 is missing: refused"
 	check "guest: $1 is missing: the log says so" guest_says "tracepoint $1: missing"
 	check "guest: $1 is missing: nothing is left" \
-		guest 0 '! grep -q ^vbalance_guest /proc/modules && [ ! -e /sys/kernel/debug/vbalance ]' </dev/null
+		guest 0 '! grep -q ^vbalance_guest /proc/modules && [ ! -e /sys/kernel/debug/vbalance/guest ]' </dev/null
 }
 
 guest_module 0 unload

@@ -143,5 +143,5 @@ if [ -e $BTF/kvm ]; then
 else
 	skip "nothing to compare kvm with" "this kernel has no BTF for modules"
 fi
-check "debugfs folder is gone" [ ! -e $DEBUG ]
+check "debugfs folder is gone" [ ! -e $HOST ]
 ktap_end

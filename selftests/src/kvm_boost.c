@@ -8,6 +8,7 @@
  *	kvm_boost off		vbalance_host was loaded with observe=1
  *	kvm_boost third		of three vCPUs one runs all the time; needs three
  *				CPUs
+ *	kvm_boost aside		where the worker goes; of three CPUs one is isolated
  *
  * That something does not happen is claimed only after many chances for it:
  * preemptions that the host has counted.
@@ -242,13 +243,13 @@ static int last_cpu(pid_t tid)
 
 /*
  * The worker is on the CPU of a vCPU whose thread may run elsewhere: it goes
- * away, and may come back.
+ * away, and may come back. Return: how often it went to a CPU of @isolated.
  */
-static void aside(pid_t tid)
+static int aside(pid_t tid, const cpu_set_t *isolated)
 {
 	cpu_set_t all, was, both, now;
 	pid_t pid = worker();
-	int i, good = pid, same = pid, rested = 1;
+	int i, good = pid, same = pid, rested = 1, went = 0;
 	long n;
 
 	vm_must(sched_getaffinity(tid, sizeof(was), &was), "sched_getaffinity");
@@ -273,6 +274,7 @@ static void aside(pid_t tid)
 		good = good && AWAIT(begun() > n + 10);
 		guest[0].critical = VB_CRITICAL_SAID;
 		rested = at_rest();
+		went += CPU_ISSET(last_cpu(pid), isolated);
 		if (!good || !rested)
 			printf("# round %d: the worker was on %d, %ld boosts, %s\n",
 			       i, last_cpu(pid), begun() - n,
@@ -287,6 +289,39 @@ static void aside(pid_t tid)
 	report(same, "it may run everywhere afterwards");
 	vm_must(sched_setaffinity(tid, sizeof(was), &was), "sched_setaffinity");
 	defaults();
+	return went;
+}
+
+/* Those that init's children do not get. */
+static cpu_set_t isolated_cpus(void)
+{
+	cpu_set_t init, all;
+	int cpu;
+
+	vm_must(sched_getaffinity(1, sizeof(init), &init), "sched_getaffinity");
+	CPU_ZERO(&all);
+	for (cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++)
+		CPU_SET(cpu, &all);
+	CPU_XOR(&all, &all, &init);
+	return all;
+}
+
+static int not_to_isolated(void)
+{
+	cpu_set_t isolated = isolated_cpus();
+	pid_t tid;
+
+	report(CPU_COUNT(&isolated) == 1 && third_cpu() >= 0 &&
+	       CPU_ISSET(third_cpu(), &isolated), "the third CPU is isolated");
+	defaults();
+	expect(vm_register(&m, VM_AREA, COOKIE), 0, "registration");
+	tid = start(0);
+	guest[0].critical = VB_CRITICAL_SAID;
+	expect(aside(tid, &isolated), 0, "it did not go to an isolated CPU");
+	print_counts();
+	report(!vm_join(&thread[0]), "the vCPU ends well");
+	vm_destroy(&m);
+	return end();
 }
 
 /* ---- how it ends ---- */
@@ -1245,14 +1280,18 @@ static void unwatched(pid_t tid, const struct attributes *before)
 int main(int argc, char **argv)
 {
 	struct attributes before;
+	cpu_set_t none;
 	pid_t tid;
 
+	CPU_ZERO(&none);
 	if (!set_up())
 		return 4;
 	if (argc > 1 && !strcmp(argv[1], "off"))
 		return off();
 	if (argc > 1 && !strcmp(argv[1], "third"))
 		return third();
+	if (argc > 1 && !strcmp(argv[1], "aside"))
+		return not_to_isolated();
 	defaults();
 	/* Without an area. */
 	tid = start(0);
@@ -1286,7 +1325,7 @@ int main(int argc, char **argv)
 	turns();
 	seen(tid);
 	unwatched(tid, &before);
-	aside(tid);
+	aside(tid, &none);
 	endings();
 	report(becomes(tid, &before), "the thread is as it was");
 	print_counts();
