@@ -10,7 +10,8 @@
  * vb_cpu_is_isolated() - do threads only get there that were told to?
  * @cpu: which
  *
- * By isolcpus= or nohz_full=, or as part of an isolated partition (cpusets).
+ * By isolcpus= or nohz_full=, or, where the kernel says so (6.12 and newer; 6.1
+ * does not), as part of an isolated partition of cpusets.
  * Context: any.
  * Return: it is so now.
  */
@@ -25,6 +26,8 @@ static inline bool vb_cpu_is_isolated(int cpu)
 #else
 	is = !housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN);
 #endif
+	/* Since 7.0 the other question does not ask for this. */
+	is |= !housekeeping_test_cpu(cpu, HK_TYPE_TICK);
 	rcu_read_unlock();
 	return is;
 }

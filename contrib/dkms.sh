@@ -68,8 +68,9 @@ with_headers() {
 		[ ! -e "$build" ] || echo "${release%/build}"
 	done
 }
-with_modules() {
-	dkms status vbalance | sed -n 's/^[^,]*, \([^,]*\), .*: installed.*/\1/p'
+with_modules() {	# [STATE]
+	dkms status vbalance |
+		sed -n "s/^[^,]*, \\([^,]*\\), .*: ${1:-installed}.*/\\1/p"
 }
 
 # cannot_build STATUS VERSION RELEASE REPLACED: a version that is no good must
@@ -104,6 +105,9 @@ add_and_install() {	# VERSION [KERNEL]
 	[ ! -e "$tree" ] || is_ours "$version" ||
 		die "$tree is not from make dkms-install: move it away, DKMS's copy has to go there."
 	have=$(with_modules)
+	# That had modules of another version until this one was not installed.
+	is_ours "$version" && ! [ -e "$tree/$DONE" ] &&
+		have=$(echo "$have"; with_modules built)
 	others=$(versions | grep -Fxv "$version")
 	# What is left of one that failed.
 	forget "$version"

@@ -287,7 +287,9 @@ void vbg_irqs_show_left(struct seq_file *m,
 	const char *kind;
 
 	while ((pdev = pci_get_device(VBG_PCI_VENDOR, PCI_ANY_ID, pdev))) {
-		if (!device_trylock(&pdev->dev))
+		/* As in vbg_scan_locked(). */
+		if (data_race((bool)pdev->msix_enabled) ||
+		    !device_trylock(&pdev->dev))
 			continue;
 		child = vbg_device_child(pdev);
 		kind = vbg_device_kind(child);

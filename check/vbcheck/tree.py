@@ -13,7 +13,7 @@ from .findings import SEEDS
 
 # Built or measured, as in .gitignore; in debian/ by dpkg-buildpackage.
 FOLDERS_LEFT_OUT = {".git", "__pycache__", "build", "out", ".debhelper"}
-_DEBIAN = re.compile(r"debian/(vbalance-dkms/|files$|.*\.(substvars|debhelper[^/]*)$)")
+_DEBIAN = re.compile(r"debian/(vbalance-dkms/|files$|debhelper-build-stamp$|.*\.(substvars|debhelper[^/]*)$)")
 KERNEL_C = ("host-mod/", "guest-mod/", "core/", "common/", "compat/",
             "include/", "selftests/modules/")
 

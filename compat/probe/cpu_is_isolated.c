@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-// found: the kernel says which CPUs are isolated
-// missing: CPUs of isolated partitions are taken for others
+// found: isolated CPUs are those that the kernel calls so
+// missing: isolated CPUs are those of isolcpus= and nohz_full=
 #include <linux/sched/isolation.h>
 
 #ifndef VB_ONLY_HEADERS

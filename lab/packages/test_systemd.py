@@ -49,7 +49,8 @@ cat > /etc/systemd/system/steps.service <<-END
 END
 mkdir -p /etc/systemd/system/multi-user.target.wants
 ln -s ../steps.service /etc/systemd/system/multi-user.target.wants
-cp /mnt/work/at-shutdown /usr/lib/systemd/system-shutdown
+install -D -m 755 /mnt/work/at-shutdown \\
+	/usr/lib/systemd/system-shutdown/at-shutdown
 mkdir -p /dev && rm -rf /dev/*
 mknod -m 600 /dev/console c 5 1
 mknod -m 666 /dev/null c 1 3
@@ -254,9 +255,7 @@ class Systemd(StoryTest, unittest.TestCase):
         deb.build(cls.work)
         put_irqbalance(cls.work / "irqbalance")
         (cls.work / "steps.sh").write_text(STEPS)
-        at_shutdown = cls.work / "at-shutdown"
-        at_shutdown.write_text(SHUTDOWN)
-        at_shutdown.chmod(0o755)
+        (cls.work / "at-shutdown").write_text(SHUTDOWN)
         story.step("setup", SETUP, OTHER=cls.other)
         story.step("image", IMAGE, K=cls.kernel, OTHER=cls.other)
 
