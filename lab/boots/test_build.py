@@ -12,12 +12,14 @@ from vblab import build, kernels, paths, util
 PROBES = {p.stem for p in (paths.REPO / "compat/probe").glob("*.c")} \
     - {"sanity"}
 FOUND = {
-    "6.1": {"pin_user_pages_vmas", "hf_smm_mask", "task_events",
-            "tried", "vector_events"},
-    "6.12": {"arch_ftrace_regs", "ftrace_regs_get_argument", "irqstat",
+    "6.1": {"cpu_is_isolated", "pin_user_pages_vmas", "hf_smm_mask",
+            "task_events", "tried", "vector_events"},
+    "6.12": {"arch_ftrace_regs", "cpu_is_isolated",
+             "ftrace_regs_get_argument", "irqstat",
              "custom_slice", "pcpu_hot", "pgty_hugetlb", "sched_vlag",
              "hf_smm_mask", "task_events", "tried", "vector_events"},
-    "newest": {"arch_ftrace_regs", "ftrace_regs_get_argument", "irqstat",
+    "newest": {"arch_ftrace_regs", "cpu_is_isolated",
+               "ftrace_regs_get_argument", "irqstat",
                "custom_slice", "hrtimer_setup", "page_compound_info",
                "pgty_hugetlb", "task_throttled",
                "vhost_features_array", "hf_smm_mask", "task_events",
