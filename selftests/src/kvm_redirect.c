@@ -438,27 +438,35 @@ static void endings(void)
 
 /* ---- APIC ids above 255 ---- */
 
-/* rcx: MSR, rdx:rax: its value */
+/* rcx: MSR, rdx:rax: its value; (rdi): not 0 when it has been written */
 extern const unsigned char vm_wrmsr[], vm_wrmsr_end[];
 
 __asm__(
 ".pushsection .rodata\n"
 "vm_wrmsr:\n"
 "	wrmsr\n"
+"	movq	$1, (%rdi)\n"
 "1:	pause\n"
 "	jmp	1b\n"
 "vm_wrmsr_end:\n"
 ".popsection\n");
 
-/* As the MSI that is listed, but from vCPU 1, which runs before the owner. */
+#define VM_SENT		(VM_FLIP + 64)
+
+/*
+ * As the MSI that is listed, but from vCPU 1, which runs before the owner: that
+ * it has a CPU does not say that it has come to this.
+ */
 static int send_ipi(void)
 {
 	struct kvm_regs regs = {
 		.rip = VM_FLIP, .rflags = 2, .rcx = 0x830,	/* ICR */
-		.rax = VECTOR, .rdx = first_id,
+		.rax = VECTOR, .rdx = first_id, .rdi = VM_SENT,
 	};
+	volatile __u64 *sent = (volatile __u64 *)(m.mem + VM_SENT);
 
-	return in_front(&regs);
+	*sent = 0;
+	return in_front(&regs) && AWAIT(*sent);
 }
 
 static void ipi(void)
