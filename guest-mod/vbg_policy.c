@@ -13,7 +13,6 @@
  */
 #include <linux/cpumask.h>
 #include <linux/math64.h>
-#include <linux/tick.h>
 
 #include "vbg.h"
 #include "vbg_policy.h"
@@ -81,8 +80,7 @@ static bool vbg_view_online(const void *ctx, int cpu)
 bool vbg_policy_isolated(int cpu)
 {
 	return vb_cpu_is_isolated(cpu) ||
-	       !housekeeping_test_cpu(cpu, HK_TYPE_MANAGED_IRQ) ||
-	       tick_nohz_full_cpu(cpu);
+	       !housekeeping_test_cpu(cpu, HK_TYPE_MANAGED_IRQ);
 }
 
 /* May this CPU have the interrupt? */
