@@ -76,6 +76,7 @@ enum vbg_mode {
 };
 
 enum vbg_mode vbg_mode(void);
+const char *vbg_not_asked(enum vbg_mode mode, char *buf, size_t size);
 
 /* ---- per CPU (vbg_load.c) ---- */
 
@@ -456,7 +457,7 @@ enum vbg_stat {
 	VBG_S_TICKS,
 	VBG_S_DEVICE_IRQS,
 	VBG_S_DECISIONS,
-	VBG_S_OBSERVED,		/* would have moved, observe=1 */
+	VBG_S_OBSERVED,		/* would have moved, VBG_MODE_NONE */
 	VBG_S_NO_SOURCE,	/* nothing known: nothing decided */
 	VBG_S_REGISTRATIONS,
 	VBG_S_REGISTER_FAILED,

@@ -221,10 +221,21 @@ static int irqs_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(irqs);
 
+/* @missing: why not, or NULL. */
+static void vbg_feature_show(struct seq_file *m, const char *name,
+			     const char *missing)
+{
+	if (missing)
+		seq_printf(m, "%s off (%s)\n", name, missing);
+	else
+		seq_printf(m, "%s on\n", name);
+}
+
 static int features_show(struct seq_file *m, void *unused)
 {
 	const char *missing;
 	enum vbg_mode mode;
+	char buf[20];
 	int err;
 
 	seq_puts(m, VB_DEBUGFS_HEAD);
@@ -243,23 +254,20 @@ static int features_show(struct seq_file *m, void *unused)
 	else
 		seq_puts(m, "steal off (host offers no steal time)\n");
 	mode = vbg_mode();
-	seq_printf(m, "affinity %s\n", mode == VBG_MODE_NONE ? "off" : "on");
-	if (!vbg_load_has(VBG_F_REDIRECT, &missing))
-		seq_printf(m, "redirect off (%s)\n", missing);
-	else
-		seq_printf(m, "redirect %s\n",
-			   mode == VBG_MODE_REDIRECT ? "on" :
-			   vbg_redirect_offered() ? "off (remap)" :
-			   "off (not offered by the host)");
-	if (!vbg_load_has(VBG_F_SERVE, &missing))
-		seq_printf(m, "borrow off (%s)\n", missing);
-	else
-		seq_printf(m, "borrow %s\n",
-			   mode == VBG_MODE_BORROW ? "on" : "off");
-	if (!vbg_load_has(VBG_F_TASK, &missing))
-		seq_printf(m, "task off (%s)\n", missing);
-	else
-		seq_puts(m, "task on\n");
+	missing = NULL;
+	if (mode == VBG_MODE_NONE)
+		missing = vbg_not_asked(VBG_MODE_AFFINITY, buf, sizeof(buf));
+	vbg_feature_show(m, "affinity", missing);
+	if (vbg_load_has(VBG_F_REDIRECT, &missing) && mode != VBG_MODE_REDIRECT)
+		missing = vbg_redirect_offered() ?
+			  vbg_not_asked(VBG_MODE_REDIRECT, buf, sizeof(buf)) :
+			  "not offered by the host";
+	vbg_feature_show(m, "redirect", missing);
+	if (vbg_load_has(VBG_F_SERVE, &missing) && mode != VBG_MODE_BORROW)
+		missing = vbg_not_asked(VBG_MODE_BORROW, buf, sizeof(buf));
+	vbg_feature_show(m, "borrow", missing);
+	vbg_load_has(VBG_F_TASK, &missing);
+	vbg_feature_show(m, "task", missing);
 	err = vbg_crash_error(&missing);
 	if (err)
 		seq_printf(m, "kdump off (%s: error %d)\n", missing, err);

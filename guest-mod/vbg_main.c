@@ -108,6 +108,26 @@ enum vbg_mode vbg_mode(void)
 	}
 }
 
+/**
+ * vbg_not_asked() - what keeps a mode off that the kernel and the host allow
+ * @mode: not vbg_mode()
+ * @buf: for the answer, @size bytes of it
+ * @size: 16 at least
+ *
+ * Parameters may change meanwhile: for people.
+ * Context: any.
+ * Return: @buf, or a constant.
+ */
+const char *vbg_not_asked(enum vbg_mode mode, char *buf, size_t size)
+{
+	if (READ_ONCE(vbg_observe))
+		return "observe=1";
+	if (mode == VBG_MODE_BORROW && vbg_mode() == VBG_MODE_REDIRECT)
+		return "redirect is on";
+	scnprintf(buf, size, "remap=%s", vbg_remap_words[READ_ONCE(vbg_remap)]);
+	return buf;
+}
+
 /* ---- maintenance: one work item, once a second or when something came up */
 
 static void vbg_maintain(struct work_struct *work);
@@ -219,10 +239,6 @@ static int __init vbg_init(void)
 		pr_err("not a KVM guest: nothing to do here\n");
 		return -ENODEV;
 	}
-	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
-		pr_err("PREEMPT_RT is not supported\n");
-		return -EOPNOTSUPP;
-	}
 	err = vbg_facts_check();
 	if (err)
 		return err;
@@ -250,6 +266,8 @@ static int __init vbg_init(void)
 	vbg_can_serve = vbg_feature_said(VBG_F_SERVE, "redirection, borrowing");
 	vbg_can_redirect = vbg_feature_said(VBG_F_REDIRECT, "redirection");
 	vbg_feature_said(VBG_F_TASK, "hints of processes");
+	if (!vbg_can_serve && vbg_remap == VBG_REMAP_AUTO)
+		pr_warn("remap=auto moves no interrupts then, remap=affinity does\n");
 	if (vbg_can_redirect)
 		vbg_redirect_start();
 	vbg_maintain_start();

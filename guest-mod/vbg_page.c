@@ -555,7 +555,7 @@ static int vbg_crash_err;
 
 static bool vbg_no_kdump(void)
 {
-	return vbg_crash_err == -ENOENT && !VB_HAS_KDUMP;
+	return vbg_crash_err && !VB_HAS_KDUMP;
 }
 
 /**

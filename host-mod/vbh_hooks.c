@@ -251,12 +251,14 @@ static void vbh_boost_on(const char *how)
 
 	vbh_feature_set(VBH_F_BOOST, err, err ? missing : how);
 	missing = vbh_facts_differ(VBH_F_REPAY);
-	if (VB_HAS_TASK_CHARGE)
-		vbh_feature_set(VBH_F_REPAY, missing ? -ENOEXEC : 0,
-				missing ?: "within a cgroup");
-	else
+	if (!VB_HAS_TASK_CHARGE)
 		vbh_feature_set(VBH_F_REPAY, -EOPNOTSUPP,
 				"not with this kernel's scheduler");
+	else if (!missing && err)
+		vbh_feature_set(VBH_F_REPAY, -ENXIO, "boost is off");
+	else
+		vbh_feature_set(VBH_F_REPAY, missing ? -ENOEXEC : 0,
+				missing ?: "within a cgroup");
 }
 
 /* A feature that is one return probe. */

@@ -83,29 +83,16 @@ MODULE_PARM_DESC(observe, "0 or 1 (default 0): watch and count, but offer nothin
 
 VB_FAULT_PARAM;
 
-/*
- * We read struct kvm_vcpu, but link to no symbol of kvm.ko whose CRC would
- * cover it.
- */
-static int __init vbh_check_kernel(void)
-{
-	int err = vb_check_release();
-
-	if (err)
-		return err;
-	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
-		pr_err("PREEMPT_RT is not supported\n");
-		return -EOPNOTSUPP;
-	}
-	return 0;
-}
-
 static int __init vbh_init(void)
 {
 	const char *what;
 	int err;
 
-	err = vbh_check_kernel();
+	/*
+	 * We read struct kvm_vcpu, but link to no symbol of kvm.ko whose CRC
+	 * would cover it.
+	 */
+	err = vb_check_release();
 	if (err)
 		return err;
 	err = vbh_vm_init();

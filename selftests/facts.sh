@@ -178,10 +178,11 @@ guest_does_without() {	# OLD NEW WHAT FEATURES
 }
 
 load vbalance_host
-# With redirection there is no borrowing.
 guest_module 0 load
 await 60 source_is 0 page
 equal "guest: all is on" "$(guest_off 0)" borrow
+check "guest: with redirection there is no borrowing" \
+	g 0 'grep -q "^borrow off (redirect is on)" $GUEST/features'
 guest_module 0 unload
 guest_is_refused irq_desc.irqs_unhandled irq_desc.irqs_unhandleD \
 	irq_desc.irqs_unhandleD
@@ -213,6 +214,8 @@ check "guest: BTF cannot be read: the log says so" \
 g 0 '. /lab/selftests/btflib.sh; mend_btf vmlinux'
 guest_does_without IRQS_PENDING IRQS_PENDINK IRQS_PENDINK \
 	"affinity redirect borrow"
+check "guest: remap=auto moves nothing then: the log says so" \
+	guest 0 "dmesg | grep -q 'vbalance_guest: remap=auto moves no interrupts then, remap=affinity does'" </dev/null
 guest_does_without virtqueue.reset virtqueue.reseT virtqueue.reseT \
 	"affinity redirect borrow"
 guest_does_without '0(*,4,4,4,4' '0(*,4,4,4,8' vector_config redirect

@@ -39,6 +39,9 @@ host_without() {
 		equal "$what: off is" "$(host_off)" "$2${also:+ $also}"
 		check "$what: debugfs says why" grep -q "^$2 off (.*$1: error -" $HOST/features
 		check "$what: the log as well" log_says "$2: off (.*$1: error -"
+		if [ "$2" = boost ] && [ "$repays" = 1 ]; then
+			check "$what: nothing is paid back either" grep -q "^boost_repay off (boost is off: error -6)" $HOST/features
+		fi
 		if [ "$other" != $MISSING ]; then
 			:	# The same in all that follows.
 		elif [ "$2" = registration ]; then
@@ -66,6 +69,7 @@ guest_module 0 load
 log_from_here
 check "with all hooks: loaded" load vbalance_host
 equal "with all hooks: off is" "$(host_off)" ""
+repays=$(grep -c "^boost_repay on" $HOST/features)
 check "with all hooks: the guest registers" await 60 is_active 0
 ! log_says '.*: \(off\|not\)'
 ok $? "with all hooks: the log says nothing"
@@ -230,6 +234,7 @@ g 0 '. /lab/selftests/btflib.sh; hide_btf'
 check "$what: loaded" guest_module 0 load fail_point=tried fail_at=-1
 check "$what: it registers" await 60 is_active 0
 equal "$what: off is" "$(guest_off 0)" "affinity redirect borrow btf_check"
+check "$what: moves are, with remap=auto" g 0 'grep -q "^affinity off (remap=auto)" $GUEST/features'
 check "$what: the log says so" \
 	guest_says "built for a kernel that was not tried, and nothing tells what IRQS_PENDING is here"
 check "$what: unloaded" guest_module 0 unload

@@ -124,7 +124,7 @@ use_variant() {	# NAME
 
 # Features that are off; vhost_net and BTF are there.
 host_off() {
-	grep -v "(not with this kernel's" "$HOST/features" |
+	grep -v "(not with this kernel's\|(boost is off:" "$HOST/features" |
 		sed -n 's/^\([a-z_]*\) off.*/\1/p' | xargs
 }
 
