@@ -150,12 +150,18 @@ else
 	fi
 fi
 # As VB_HAS_KDUMP in compat/kdump.h.
-! has KEXEC_CORE || ! has CRASH_DUMP || [ -z "$kernel" ] ||
-	! missing "$kernel" machine_crash_shutdown ||
-	echo "vbalance: machine_crash_shutdown(): missing in the kernel: vbalance_guest: unload it before a kdump"
-need KPROBES "vbalance_guest: unload it before a kdump"
+if has KEXEC_CORE && has CRASH_DUMP; then
+	need KPROBES "vbalance_guest: unload it before a kdump"
+	[ -z "$kernel" ] || ! missing "$kernel" machine_crash_shutdown ||
+		echo "vbalance: machine_crash_shutdown(): missing in the kernel: vbalance_guest: unload it before a kdump"
+fi
 need KVM_GUEST "vbalance_guest refuses to load: the kernel does not know that it is a guest"
 need DEBUG_FS "neither module shows anything there"
+if has MODVERSIONS; then
+	echo "vbalance: MODVERSIONS: found: what the functions take that are linked to is compared at load"
+else
+	echo "vbalance: MODVERSIONS: missing: only the release says what the functions take that are linked to"
+fi
 if has DEBUG_INFO_BTF; then
 	echo "vbalance: BTF: found: at load the kernel is compared with this one"
 	! has KVM || need DEBUG_INFO_BTF_MODULES "if KVM is a module, only the release says what KVM it is"

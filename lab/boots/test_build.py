@@ -10,11 +10,13 @@ import booting  # noqa: F401
 from vblab import build, kernels, paths, util
 
 PROBES = {p.stem for p in (paths.REPO / "compat/probe").glob("*.c")} \
-    - {"sanity"}
+    - {"sanity", "insane"}
+# And whether functions that are linked to have versions.
+ASKED = PROBES | {"MODVERSIONS"}
 FOUND = {
-    "6.1": {"cpu_is_isolated", "pin_user_pages_vmas", "hf_smm_mask",
+    "6.1": {"MODVERSIONS", "cpu_is_isolated", "pin_user_pages_vmas", "hf_smm_mask",
             "task_events", "tried", "vector_events"},
-    "6.12": {"arch_ftrace_regs", "cpu_is_isolated",
+    "6.12": {"MODVERSIONS", "arch_ftrace_regs", "cpu_is_isolated",
              "ftrace_regs_get_argument", "irqstat",
              "custom_slice", "pcpu_hot", "pgty_hugetlb", "sched_vlag",
              "hf_smm_mask", "task_events", "tried", "vector_events"},
@@ -42,13 +44,13 @@ class Facilities(unittest.TestCase):
             with self.subTest(kernel):
                 either = EITHER.get(kernel, set())
                 want = {(p, "found" if p in found else "missing")
-                        for p in PROBES - either} | {("BTF", "found")}
+                        for p in ASKED - either} | {("BTF", "found")}
                 said = re.findall(r"^vbalance: (\w+): (found|missing): \S",
                                   log_of(kernel), re.M)
                 self.assertEqual(
                     sorted(s for s in said if s[0] not in either),
                     sorted(want))
-                self.assertEqual(len(said), len(PROBES) + 1)
+                self.assertEqual(len(said), len(ASKED) + 1)
 
 
 class Functions(unittest.TestCase):
@@ -114,9 +116,17 @@ class Range(unittest.TestCase):
     def test_no_other_counts_as_tried(self):
         text = (paths.REPO / "compat/probe/tried.c").read_text()
         bound = re.search(r">= KERNEL_VERSION\((\d+), (\d+), 0\)$", text, re.M)
-        newest = kernels.get("newest").release.split(".")
-        self.assertLessEqual((int(bound[1]), int(bound[2])),
-                             (int(newest[0]), int(newest[1]) + 1))
+        first_other = (int(bound[1]), int(bound[2]))
+        release = kernels.get("newest").release
+        major, minor = map(int, re.match(r"(\d+)\.(\d+)", release).groups())
+        self.assertLessEqual(first_other, (major, minor + 1))
+        last = f"up to {first_other[0]}.{first_other[1] - 1}"
+        for path in ("compat/probe/tried.c", "Documentation/kernels.md"):
+            self.assertIn(last, (paths.REPO / path).read_text(), path)
+        # No mistake of anybody's, but not to be missed.
+        if (major, minor) >= first_other:
+            self.skipTest(f"nobody has looked at {release} yet: "
+                          "compat/probe/tried.c")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ KERNELS = {
                          "|(HAVE_)?DYNAMIC_FTRACE[A-Z_]*|KPROBES_ON_FTRACE"
                          "|VHOST_NET|DEBUG_FS[A-Z_]*"),
     "6.96.0-no-kprobes": ("KPROBES|KRETPROBES|[A-Z]*KPROBES?_[A-Z_]*"
-                          "|OPTPROBES|KVM_GUEST|DEBUG_INFO_BTF[A-Z_]*"),
+                          "|OPTPROBES|DEBUG_INFO_BTF[A-Z_]*"),
+    "6.94.0-no-guest": "KVM_GUEST|KEXEC_CORE|MODVERSIONS",
 }
 MAKE = MAKE_COPY + """
 sed -i -E "/CONFIG_($WITHOUT)(_MODULE)?[= ]/d" .config \
@@ -54,7 +55,13 @@ class Bare(StoryTest, unittest.TestCase):
     def test_without_kprobes(self):
         self.assert_built("6.96.0-no-kprobes", MODULES[:1],
                           ("KPROBES", "no"), ("KPROBES", "vbalance_guest:"),
-                          ("KVM_GUEST", "vbalance_guest"), ("BTF", "only"))
+                          ("BTF", "only"))
+
+    def test_without_guests_and_kdump(self):
+        self.assert_built("6.94.0-no-guest", MODULES,
+                          ("KVM_GUEST", "vbalance_guest"),
+                          ("MODVERSIONS", "only"))
+        self.assertNotIn("kdump", self.output("6.94.0-no-guest-build"))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 from chroots import (EXPORT, MAKE_NAME, MAKE_NO_KVM, MAKE_REAL_TIME, MODULES,
-                     MODULES_OF, VERSION, WHOLE, Story, StoryTest)
+                     MODULES_OF, VERSION, WHOLE, Story, StoryTest, releases)
 import booting      # chroots says where it is
 from signature import split_module
 from vblab import deb, kernels, paths, root, util
@@ -107,6 +107,23 @@ class Source(unittest.TestCase):
                        "/mnt/work/*.changes")
             step = story.run()["lintian"]
         self.assertEqual((step.status, step.output), (0, ""))
+
+    # debian/control: Testsuite.
+    @unittest.skipUnless(WHOLE, "builds for two kernels: make test")
+    def test_as_debian_would(self):
+        packaging = root.ensure(deb.ROOT)
+        with util.temp_dir(paths.tmp(), "autopkgtest-") as work:
+            for path in build().glob("*.deb"):
+                shutil.copy(path, work)
+            story = Story(packaging, work)
+            story.step("run", "cd /tmp && /usr/lib/dkms/dkms-autopkgtest "
+                       "/mnt/work/vbalance-dkms_*_all.deb")
+            step = story.run()["run"]
+        self.assertEqual(step.status, 0, step.output)
+        self.assertEqual(
+            sorted(re.findall("^I: ([A-Z]+ vbalance/.*)", step.output, re.M)),
+            sorted(f"PASS vbalance/{VERSION} {release}"
+                   for release in releases(packaging)))
 
     def test_documents(self):
         with util.temp_dir(paths.tmp(), "documents-") as work:

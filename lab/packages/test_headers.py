@@ -30,6 +30,7 @@ GONE = {
     "sched_switch": ("task_events", "hints of processes are off"),
     "vector_config": ("vector_events", "redirection is off"),
 }
+NEEDED = "irq_handler_entry"
 MAKE = MAKE_COPY + """
 common=$(sed -n 's,^include \\(.*\\)/Makefile$,\\1,p' Makefile)
 cp -a "$common" "/usr/src/$K-common"
@@ -39,7 +40,7 @@ cp -r /mnt/repo "/tmp/$K"
 # With one header that is another one meanwhile. ONLY=CONFIG_KVM=: the guest's.
 TRY = """cd "/usr/src/$K-common" && cp "$FILE" /tmp/as-it-was &&
 sed -i "$EDIT" "$FILE" && ! cmp -s "$FILE" /tmp/as-it-was || exit 99
-make -s -C "/tmp/$K" KDIR="/usr/src/$K" KBUILD_MODPOST_WARN=1 $ONLY
+make -s -C "/tmp/$K" KDIR="/usr/src/$K" KBUILD_MODPOST_WARN=1 $ONLY $CC
 status=$?
 cp /tmp/as-it-was "$FILE"
 exit $status
@@ -51,19 +52,22 @@ class Headers(StoryTest, unittest.TestCase):
 
     @classmethod
     def tell(cls, story):
-        def attempt(step, file, edit, only="CONFIG_KVM="):
-            story.step(step, TRY, K=KERNEL, FILE=file, EDIT=edit, ONLY=only)
+        def attempt(step, file, edit, only="CONFIG_KVM=", compiler=""):
+            story.step(step, TRY, K=KERNEL, FILE=file, EDIT=edit, ONLY=only,
+                       CC=compiler)
 
         story.step("kernel", MAKE, K=KERNEL, LIKE=cls.kernel)
         for name, (file, edit) in CHANGED.items():
             attempt(f"changed-{name}", file,
                     f"/^TRACE_EVENT({name},/,/TP_ARGS/{edit}")
-        for name in GONE:
+        for name in (*GONE, NEEDED):
             attempt(f"gone-{name}", CHANGED[name][0],
                     f"s/^TRACE_EVENT({name},/TRACE_EVENT({name}_gone,/")
         for name, (file, edit) in HOOKED.items():
             attempt(f"hooked-{name}", file, f"/\\b{name}(/{edit}", only="")
         attempt("insane", FTRACE_H, "1i #error as in no kernel")
+        # One that has nothing to say against anything.
+        attempt("any", FTRACE_H, "1i /* as it was */", compiler="CC=true")
         # What no answer but one needs.
         attempt("half-sane", SCHED_H, "1i #error as in no other kernel")
 
@@ -106,6 +110,17 @@ class Headers(StoryTest, unittest.TestCase):
         self.assertNotRegex(step.output, "(?m)^vbalance: ")
         self.assertNotIn("error: ", step.output)
 
+    def test_nor_when_each_would_be_yes(self):
+        step = self.steps["any"]
+        self.assertEqual(step.status, 2, step.output)
+        self.assertIn("vbalance: a file that calls what no header declares "
+                      "compiles: is true a compiler?", step.output)
+        self.assertNotRegex(step.output, "(?m)^vbalance: ")
+
+    def test_tracepoint_that_all_need_is_gone(self):
+        step = self.steps[f"gone-{NEEDED}"]
+        self.assertEqual(step.status, 2, step.output)
+        self.assertRegex(step.output, rf"/vbg_load\.c:.*error: .*{NEEDED}\b")
 
     def test_a_header_that_does_not_compile_is_no_answer(self):
         step = self.steps["half-sane"]

@@ -16,9 +16,10 @@ ALL = {"KVM": "m", "KPROBES": "y", "DYNAMIC_FTRACE": "y", "VHOST_NET": "m",
        "DEBUG_INFO_BTF_MODULES": "y"}
 FTRACE = "DYNAMIC_FTRACE: missing: vbalance_host: hooks are kprobes"
 RINGS = "VHOST_NET: missing: vbalance_host: no rings"
-KDUMP = "KPROBES: missing: vbalance_guest: unload it before a kdump"
+KDUMP = "vbalance: KPROBES: missing: vbalance_guest: unload it before a kdump"
 CRASH = "machine_crash_shutdown"
 BTF = "BTF: found: at load"
+VERSIONS = ": MODVERSIONS: "
 UNSEEN = ": whether it has all functions that are hooked is seen at load"
 WITHOUT = {
     (): (BTF,),
@@ -26,8 +27,7 @@ WITHOUT = {
     # What a module that is not there would do without is not told.
     ("KVM", "VHOST_NET", "DYNAMIC_FTRACE"): ("KVM: missing: no vbalance_host",
                                              BTF),
-    ("KPROBES", "VHOST_NET"): ("KPROBES: missing: no vbalance_host", KDUMP,
-                               BTF),
+    ("KPROBES", "VHOST_NET"): ("KPROBES: missing: no vbalance_host", BTF),
     ("DYNAMIC_FTRACE",): (FTRACE, BTF),
     ("VHOST_NET",): (RINGS, BTF),
     ("DYNAMIC_FTRACE", "VHOST_NET"): (FTRACE, RINGS, BTF),
@@ -61,10 +61,15 @@ def whole_report(config, flags="", *probes, env=None, vmlinux=None):
     return done.stdout.splitlines()
 
 
+def versions(config):
+    """Of the functions that are linked to."""
+    return [line for line in whole_report(config) if VERSIONS in line]
+
+
 def report(*args, **kwargs):
-    """But not what cannot be told."""
+    """But neither that nor what cannot be told."""
     return [line for line in whole_report(*args, **kwargs)
-            if not line.endswith(UNSEEN)]
+            if not line.endswith(UNSEEN) and VERSIONS not in line]
 
 
 def unseen(*args, **kwargs):
@@ -84,6 +89,12 @@ class Options(unittest.TestCase):
                 for line, begin in zip(said, want):
                     self.assertTrue(line.startswith(f"vbalance: {begin}"),
                                     line)
+
+    def test_versions(self):
+        (said,) = versions(ALL)
+        self.assertIn("missing: only the release", said)
+        (said,) = versions({**ALL, "MODVERSIONS": "y"})
+        self.assertIn("found: ", said)
 
     def test_built_in(self):
         self.assertEqual(report({**ALL, "KVM": "y", "VHOST_NET": "y"}),
@@ -279,6 +290,8 @@ class Functions(unittest.TestCase):
             "unload it before a kdump"])
         self.assertEqual(self.kernel(functions, {**ALL, "KEXEC_CORE": "y"}),
                          [])
+        del config["KPROBES"]
+        self.assertIn(KDUMP, report(config))
 
 
 class Probes(unittest.TestCase):
