@@ -28,9 +28,8 @@ from .tree import Tree
 
 SEEDS = "check/seeds/kbuild"
 TEST_MODULES = "selftests/modules"
-# The oldest, the default and the newest of lab/kernels.json: others only have
-# another configuration.
-KERNELS = ("6.1", "6.12", "newest")
+# The others of lab/kernels.json only have another configuration.
+KERNELS = tuple(kernels.series())
 # What sparse says, and what W=1 does: each has seeds of its own in there.
 _WARNING = re.compile(r"\b(?:warning|error): ", re.IGNORECASE)
 _MODPOST = re.compile(r"^(?:WARNING|ERROR): modpost: ")

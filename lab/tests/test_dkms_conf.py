@@ -40,6 +40,17 @@ class Range(unittest.TestCase):
                 self.assertEqual(bool(re.match(taken.strip(), name)), inside,
                                  name)
 
+    def test_who_else_names_them(self):
+        for path, words in (("debian/control", "from 6.1 to 7.x"),
+                            ("CHANGES.md", "from 6.1 to 7.x"),
+                            ("dkms.conf", "6.1 to 7.x"),
+                            ("Documentation/install.md", "6.1 to 7.x"),
+                            ("Documentation/install.md", "8.0 and later"),
+                            ("Documentation/kernels.md", "newer than 7.x")):
+            with self.subTest(path):
+                text = (paths.REPO / path).read_text()
+                self.assertIn(words, " ".join(text.split()))
+
 
 class Modules(unittest.TestCase):
     def test_the_host_module_needs_kvm_and_kprobes(self):

@@ -103,6 +103,16 @@ class Update(unittest.TestCase):
         self.assertFalse(root.update("bookworm"))
         self.assertEqual(self.there(), ("kernel 1", True))
 
+    def test_an_old_one_is_named(self):
+        self.assertEqual(root.old(), "")
+        made = self.made.path / root.STATUS
+        before = made.stat().st_mtime - root.OLD_DAYS * 86400
+        os.utime(made, (before, before))
+        self.assertEqual(root.old(), "package root bookworm: 14 days old, its "
+                         "kernels may be too: lab/lab doctor --update\n")
+        root.update("bookworm")
+        self.assertEqual(root.old(), "")
+
     def test_the_old_one_stays_when_it_fails(self):
         self.mirror = "half a kernel"
         with self.assertRaises(LabError):

@@ -31,6 +31,12 @@ def packaged() -> list[str]:
     return [n for n, spec in data()["kernels"].items() if "config" not in spec]
 
 
+def series() -> list[str]:
+    """One of each series, the cloud flavour: the others have its name and a
+    word more."""
+    return [n for n in packaged() if "-" not in n]
+
+
 def watching() -> list[str]:
     """Those that watch memory, locks or races (debug kernels)."""
     return [n for n, spec in data()["kernels"].items()

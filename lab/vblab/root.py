@@ -7,6 +7,7 @@ import functools
 import os
 import shutil
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Sequence
@@ -21,6 +22,8 @@ REPO_IN_ROOT = "mnt/repo"
 WORK_IN_ROOT = "mnt/work"
 # Its packages, and their versions.
 STATUS = "var/lib/dpkg/status"
+# Debian's stable kernels get security updates every week or two.
+OLD_DAYS = 14
 # The root below a layer in memory, mounted where the root itself needs nothing.
 SCRATCH = [
     'mount -t tmpfs -o mode=755 tmpfs "$ROOT/mnt"',
@@ -76,6 +79,12 @@ class PackageRoot:
 
     def exists(self) -> bool:
         return self.path.is_dir()
+
+    @property
+    def days(self) -> int:
+        """Since it had the newest packages that there were."""
+        made = (self.path / STATUS).stat().st_mtime
+        return int((time.time() - made) // 86400)
 
     def program(self, rel: str) -> list[str]:
         """argv prefix that runs a program of the root without chroot."""
@@ -173,6 +182,15 @@ def update(name: str) -> bool:
         return _make(package_root(name))
 
 
+def old() -> str:
+    """A line for each root in which newer kernels are to be expected, of those
+    that are there."""
+    there = [r for r in map(package_root, kernels.data()["roots"])
+             if r.exists() and r.days >= OLD_DAYS]
+    return "".join(f"package root {r.name}: {r.days} days old, its kernels "
+                   "may be too: lab/lab doctor --update\n" for r in there)
+
+
 def _make(root: PackageRoot) -> bool:
     require_root_user(f"making the {root.name} package root")
     install_host_packages()
@@ -201,6 +219,7 @@ def _make(root: PackageRoot) -> bool:
         if root.exists():
             if (target / STATUS).read_bytes() == \
                     (root.path / STATUS).read_bytes():
+                os.utime(root.path / STATUS)
                 return False
             root.path.rename(work / "old")
         target.rename(root.path)

@@ -646,6 +646,7 @@ def report(work: Callable[[Path], None], tally: Tally,
     print(f"{time.monotonic() - start:.0f} s; logs in {out}")
     print(tally.recap(), end="")
     last_words()
+    print(root.old(), end="")
     if interrupted:
         print("interrupted")
     print(tally.summary(), flush=True)
