@@ -126,7 +126,11 @@ for probe; do
 	sed -n "s,^// $answer: ,vbalance: $probe: $answer: ,p" \
 		"$src/compat/probe/$probe.c"
 done
-if { has KVM && has KPROBES; } || { has KEXEC_CORE && has CRASH_DUMP; }; then
+# As VB_HAS_KDUMP in compat/kdump.h.
+has_kdump() {
+	has KEXEC_CORE && { has CRASH_DUMP || has CRASH_CORE; }
+}
+if { has KVM && has KPROBES; } || has_kdump; then
 	[ -n "$kernel" ] || unseen "the kernel" "neither runs nor comes with its headers"
 fi
 if ! has KVM; then
@@ -149,8 +153,7 @@ else
 		hooked_in_module vhost drivers/vhost/vhost_net
 	fi
 fi
-# As VB_HAS_KDUMP in compat/kdump.h.
-if has KEXEC_CORE && has CRASH_DUMP; then
+if has_kdump; then
 	need KPROBES "vbalance_guest: unload it before a kdump"
 	[ -z "$kernel" ] || ! missing "$kernel" machine_crash_shutdown ||
 		echo "vbalance: machine_crash_shutdown(): missing in the kernel: vbalance_guest: unload it before a kdump"

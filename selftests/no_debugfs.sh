@@ -22,16 +22,19 @@ equal "guest: the log says the same" \
 	"$(in_guest "dmesg | sed -n 's/.*vbalance_guest: no/no/p'")" "$SAID"
 
 # Trace events have a file system of their own.
-check "the host's events are traced" trace_on vbalance_host/vb_host_redirect
 redirected() {
 	events vb_host_redirect | grep -qv 'vector=0$'
 }
+await_redirected() {
+	trace_on vbalance_host/vb_host_redirect && await 120 redirected
+}
 in_guest 'burn 4 </dev/null >/dev/null 2>&1 &'
 traffic_start "$(guest_ip 0)"
-check "interrupts are redirected" await 120 redirected
-trace_off
+check "interrupts are redirected" await_redirected
 check "guest: unload" in_guest 'rmmod vbalance_guest'
 check "guest: load again" in_guest 'insmod /lab/vbalance_guest.ko'
+check "interrupts are redirected again" await_redirected
+trace_off
 check "host: unload, with the guest's area" unload vbalance_host
 traffic_stop "every packet is answered, once"
 in_guest 'killall burn; rmmod vbalance_guest'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 // found: a thread whose cgroup is throttled is not boosted
-// missing: a boost of a thread whose cgroup is throttled is only seen to be useless
+// missing: boosts can exceed the quota of a cgroup (cpu.max) by their share
 /* Are threads throttled one by one? Since 6.18, with CONFIG_CFS_BANDWIDTH. */
 #include <linux/sched.h>
 

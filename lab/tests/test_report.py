@@ -290,6 +290,9 @@ class Functions(unittest.TestCase):
             "unload it before a kdump"])
         self.assertEqual(self.kernel(functions, {**ALL, "KEXEC_CORE": "y"}),
                          [])
+        # As before Linux 6.9.
+        old = {**ALL, "KEXEC_CORE": "y", "CRASH_CORE": "y"}
+        self.assertEqual(len(self.kernel(functions, old)), 1)
         del config["KPROBES"]
         self.assertIn(KDUMP, report(config))
 

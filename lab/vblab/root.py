@@ -183,9 +183,10 @@ def update(name: str) -> bool:
 
 
 def old() -> str:
-    """A line for each root in which newer kernels are to be expected, of those
-    that are there."""
-    there = [r for r in map(package_root, kernels.data()["roots"])
+    """A line for each root of kernels in which newer ones are to be expected,
+    of those that are there."""
+    names = {spec["root"] for spec in kernels.data()["kernels"].values()}
+    there = [r for r in map(package_root, sorted(names))
              if r.exists() and r.days >= OLD_DAYS]
     return "".join(f"package root {r.name}: {r.days} days old, its kernels "
                    "may be too: lab/lab doctor --update\n" for r in there)
