@@ -43,21 +43,21 @@ not_a_packages() {
 # DKMS removes nothing of one whose source is gone: of that it reads dkms.conf
 # only.
 forget() {	# VERSION
-	tree=$(tree_of "$1")
+	gone=$(tree_of "$1")
 	if is_known "$1"; then
-		if ! [ -e "$tree/dkms.conf" ]; then
-			[ ! -e "$tree" ] || is_ours "$1" ||
-				die "$tree is not from make dkms-install, and has no dkms.conf: move it away."
+		if ! [ -e "$gone/dkms.conf" ]; then
+			[ ! -e "$gone" ] || is_ours "$1" ||
+				die "$gone is not from make dkms-install, and has no dkms.conf: move it away."
 			mark "$1" && sed "s/^\(PACKAGE_VERSION=\).*/\1$1/" dkms.conf \
-				> "$tree/dkms.conf" || exit
+				> "$gone/dkms.conf" || exit
 		fi
 		[ -L "$KNOWN/$1/source" ] || dkms add "vbalance/$1" || exit
 		dkms remove "vbalance/$1" --all || exit
 	fi
 	if is_ours "$1"; then
-		rm -r "$tree" || exit
-	elif [ -e "$tree" ]; then
-		echo "$tree is not from make dkms-install: left there."
+		rm -r "$gone" || exit
+	elif [ -e "$gone" ]; then
+		echo "$gone is not from make dkms-install: left there."
 	fi
 }
 

@@ -44,7 +44,9 @@ MAKE_THEIRS = f"""mkdir {TREE} /usr/src/vbalance-for-kvm &&
 touch {TREE}/file /usr/src/vbalance-9.tar.gz
 """
 # A copy of DKMS's, which has the mark.
-COPY_OURS = f"cp -a {TREE} /usr/src/vbalance-mine"
+COPY_OURS = (f"cp -a {TREE} /usr/src/vbalance-mine && "
+             "rm /usr/src/vbalance-mine/.done")
+THERE = "; ls -d /usr/src/vbalance-* /usr/src/vbalance-*/.done"
 NEWER = f"{VERSION}.1"
 MAKE_NEWER = f"""cp -r /mnt/repo /tmp/newer && cd /tmp/newer &&
 echo {NEWER} > VERSION &&
@@ -141,10 +143,10 @@ class Dkms(StoryTest):
                        MODULES=" ".join(MODULES))
             story.step("newer-mended", MEND_NEWER)
             story.step("newer-install", newer, K=first)
-            story.step("newer-there", STATUS + "; ls -d /usr/src/vbalance-*")
+            story.step("newer-there", STATUS + THERE)
             story.step("older-install", f"{MAKE} dkms-install KERNEL=$K",
                        K=first)
-            story.step("older-there", STATUS + "; ls -d /usr/src/vbalance-*")
+            story.step("older-there", STATUS + THERE)
             story.step("enabled-all-the-time", STILL_ENABLED)
             # As before the next one came.
             story.step("next-goes", KERNEL_GOES, K=second)
@@ -304,7 +306,8 @@ class Dkms(StoryTest):
                     f"{which}-there").splitlines()
                        if line not in THEIRS.split()
                        and not line.endswith("-mine")),
-                [f"/usr/src/vbalance-{version}"] + sorted(
+                [f"/usr/src/vbalance-{version}",
+                 f"/usr/src/vbalance-{version}/.done"] + sorted(
                     f"vbalance/{version}, {kernel}, x86_64: installed"
                     for kernel in (self.kernel, self.other)))
         self.assert_enabled("enabled-all-the-time")
