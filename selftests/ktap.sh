@@ -306,13 +306,15 @@ need_peer() {
 # What follows is about the traffic that was started last, or selected. 20 packets
 # a second; of two devices a guest on a debug kernel answers about half as many,
 # and its tap device drops the others once its queue is full.
-traffic_start() {	# ADDRESS
+traffic_start() {	# ADDRESS [PACKETS-A-SECOND]
 	traffic_select "$1"
-	ping -n -i "$(traffic_interval)" "$1" > "$KTAP_TRAFFIC" 2> "$KTAP_TRAFFIC.err" &
+	ping -n -i "$(traffic_interval "${2:-20}")" "$1" > "$KTAP_TRAFFIC" 2> "$KTAP_TRAFFIC.err" &
 	echo $! > "$KTAP_TRAFFIC.pid"
 	KTAP_KILL="$KTAP_KILL $!"
 }
-traffic_interval() { LC_ALL=C awk -v slow="${SLOW:-1}" 'BEGIN { print slow / 20 }'; }
+traffic_interval() {	# PACKETS-A-SECOND
+	LC_ALL=C awk -v slow="${SLOW:-1}" -v rate="$1" 'BEGIN { print slow / rate }'
+}
 
 # Unseen: the next one about when the last one has been answered. More (-f sends
 # at least 100 a second) a guest that is slow would never be done with, nor allow

@@ -371,7 +371,9 @@ check "offline: guest module goes" guest_module 0 unload
 check "busy: host module comes" load vbalance_host
 guest_module 0 load
 check "busy: the guest registers" await 60 is_active 0
-traffic_start "$(guest_ip 0)"
+# Few: all that wait are answered at once while nobody reads, and a socket takes
+# some hundred answers.
+traffic_start "$(guest_ip 0)" 4
 guest_fails busy -1
 stranded() {	# nothing new comes, and something is pending
 	kill -STOP "$(cat "$KTAP_TRAFFIC.pid")"
