@@ -118,9 +118,9 @@ def add_variants(o: argparse.Namespace) -> None:
 
 def add_test_modules(o: argparse.Namespace) -> None:
     """What --test-module asks for, as further files of each level (--add-l1,
-    --add-l2), and what L1's kernel needs, which lab/l1/init loads."""
+    --add-l2), and what an emulated host needs, which lab/l1/init loads."""
     host = kernels.get(o.host_kernel)
-    for name in host.host_modules:
+    for name in kernels.data()["host_modules"]:
         o.add_l1.append((outside(host, TEST_MODULES / name),
                          f"/lab/host-modules/{name}.ko"))
     for name in o.test_module:

@@ -78,11 +78,6 @@ class Kernel:
         return data()["kernels"][self.name].get("module_make", [])
 
     @property
-    def host_modules(self) -> list[str]:
-        """Of selftests/modules: what it needs as the emulated host."""
-        return data()["kernels"][self.name].get("host_modules", [])
-
-    @property
     def modules(self) -> Path:
         return self.root.path / "usr/lib/modules" / self.release
 

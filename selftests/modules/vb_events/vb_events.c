@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * For the lab, whose host is emulated: events that KVM injects into a guest, as
+ * processors do it. Two faults of QEMU's emulation of SVM
+ * (target/i386/tcg/system/svm_helper.c, seg_helper.c):
+ *
+ * - helper_vmrun() leaves the vector of an interrupt that it has injected in
+ *   exception_index. If QEMU asks the CPU out of its loop before the guest's next
+ *   exit, for whatever reason, that vector is delivered once more, whether the
+ *   guest allows interrupts or not: an interrupt in the first instructions of an
+ *   interrupt. A virtual interrupt (V_IRQ) goes another way, which leaves nothing
+ *   there. So KVM's interrupts become such, and what of them has not been
+ *   delivered at the exit is put where KVM looks for it. With its next entry that
+ *   is injected as KVM wants it: it may have seen to it that this one exits at
+ *   once, which a virtual interrupt would always come behind.
+ * - do_vmexit() leaves the type of the guest's last exception in EXITINTINFO and
+ *   clears its valid bit alone. KVM looks at the type only, since 6.14
+ *   (svm_check_emulate_instruction()), and gives up a guest that touches a
+ *   device's memory after a page fault with no other exit in between ("KVM
+ *   internal error. Suberror: 3").
+ *
+ * Guests of the lab have no SVM of their own.
+ */
+#include <linux/kprobes.h>
+#include <linux/kvm_host.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/smp.h>
+
+#include <asm/svm.h>
+
+#define EVENTS_IRQ_CTL	(V_IRQ_MASK | V_INTR_PRIO_MASK | V_IGN_TPR_MASK)
+
+/* The beginning of KVM's own, arch/x86/kvm/svm/svm.h. */
+struct vcpu_svm {
+	struct kvm_vcpu vcpu;
+	struct vmcb *vmcb;
+};
+
+/* What a guest was entered with, from there to its exit. */
+struct events_entry {
+	struct vmcb *vmcb;	/* NULL: nothing of it was changed */
+	u32 int_ctl, int_vector, vector;
+};
+
+static DEFINE_PER_CPU(struct events_entry, events_entry);
+
+/* Counted without a lock: two CPUs at once may count as one. */
+static ulong cleared, injected, again;
+module_param(cleared, ulong, 0444);
+MODULE_PARM_DESC(cleared, "exits so far that left something of an event which was not interrupted");
+module_param(injected, ulong, 0444);
+MODULE_PARM_DESC(injected, "interrupts so far that were injected as virtual ones");
+module_param(again, ulong, 0444);
+MODULE_PARM_DESC(again, "those of them that an exit came before");
+
+static void events_count(ulong *counter)
+{
+	WRITE_ONCE(*counter, READ_ONCE(*counter) + 1);
+}
+
+/* NULL: this is not KVM as we know it. */
+static struct vmcb *events_vmcb(const struct pt_regs *regs)
+{
+	struct kvm_vcpu *vcpu = (struct kvm_vcpu *)regs->di;
+	struct vmcb *vmcb = container_of(vcpu, struct vcpu_svm, vcpu)->vmcb;
+
+	if (WARN_ON_ONCE(!PAGE_ALIGNED(vmcb) || !virt_addr_valid(vmcb)))
+		return NULL;
+	return vmcb;
+}
+
+/* Software's own in a VMCB: has the last entry not delivered its interrupt? */
+static u8 *events_is_again(struct vmcb *vmcb)
+{
+	return &vmcb->control.reserved_sw[0];
+}
+
+/* Could the guest take an interrupt now, and is there nothing else to take? */
+static bool events_may_be_virtual(const struct vmcb *vmcb)
+{
+	const struct vmcb_control_area *c = &vmcb->control;
+
+	return (c->event_inj & (SVM_EVTINJ_VALID | SVM_EVTINJ_TYPE_MASK)) ==
+		       (SVM_EVTINJ_VALID | SVM_EVTINJ_TYPE_INTR) &&
+	       !(c->int_ctl & V_IRQ_MASK) &&
+	       !(c->int_state & SVM_INTERRUPT_SHADOW_MASK) &&
+	       vmcb->save.rflags & X86_EFLAGS_IF;
+}
+
+/* Context: the vCPU's thread before an entry, interrupts off. */
+static int events_enter(struct kprobe *p, struct pt_regs *regs)
+{
+	struct events_entry *e = this_cpu_ptr(&events_entry);
+	struct vmcb *vmcb = events_vmcb(regs);
+	struct vmcb_control_area *c;
+	bool is_again;
+
+	e->vmcb = NULL;
+	if (!vmcb)
+		return 0;
+	is_again = *events_is_again(vmcb);
+	*events_is_again(vmcb) = false;
+	if (is_again || !events_may_be_virtual(vmcb))
+		return 0;
+	c = &vmcb->control;
+	e->vmcb = vmcb;
+	e->int_ctl = c->int_ctl;
+	e->int_vector = c->int_vector;
+	e->vector = c->event_inj & SVM_EVTINJ_VEC_MASK;
+	c->event_inj = 0;
+	c->int_vector = e->vector;
+	c->int_ctl = e->int_ctl | V_IRQ_MASK | V_INTR_PRIO_MASK |
+		     V_IGN_TPR_MASK;
+	events_count(&injected);
+	return 0;
+}
+
+/* An entry with what events_enter() has made of it is over. */
+static void events_left(const struct events_entry *e)
+{
+	struct vmcb_control_area *c = &e->vmcb->control;
+	bool pending = c->int_ctl & V_IRQ_MASK;
+
+	c->int_ctl = (c->int_ctl & ~EVENTS_IRQ_CTL) |
+		     (e->int_ctl & EVENTS_IRQ_CTL);
+	c->int_vector = e->int_vector;
+	if (!pending)
+		return;
+	/* QEMU takes it for an exception when it was about to deliver it. */
+	WARN_ON_ONCE(c->exit_int_info & SVM_EXITINTINFO_VALID &&
+		     (c->exit_int_info & SVM_EXITINTINFO_VEC_MASK) !=
+		     e->vector);
+	c->exit_int_info = SVM_EXITINTINFO_VALID | SVM_EXITINTINFO_TYPE_INTR |
+			   e->vector;
+	c->exit_int_info_err = 0;
+	*events_is_again(e->vmcb) = true;
+	events_count(&again);
+}
+
+/*
+ * Also where KVM takes an event back that it was about to inject: then there was
+ * no entry. Context: the vCPU's thread, preemption disabled; on the CPU of the
+ * entry.
+ */
+static int events_complete(struct kprobe *p, struct pt_regs *regs)
+{
+	struct events_entry *e = this_cpu_ptr(&events_entry);
+	struct vmcb *vmcb = events_vmcb(regs);
+	struct vmcb_control_area *c;
+
+	if (!vmcb)
+		return 0;
+	c = &vmcb->control;
+	if (e->vmcb == vmcb)
+		events_left(e);
+	e->vmcb = NULL;
+	if (c->exit_int_info && !(c->exit_int_info & SVM_EXITINTINFO_VALID)) {
+		c->exit_int_info = 0;
+		events_count(&cleared);
+	}
+	return 0;
+}
+
+static struct kprobe events_complete_probe, events_enter_probe;
+
+static int events_probe(struct kprobe *p, const char *symbol,
+			kprobe_pre_handler_t handler)
+{
+	int err;
+
+	*p = (struct kprobe) {
+		.symbol_name = symbol,
+		.pre_handler = handler,
+	};
+	err = register_kprobe(p);
+	if (err)
+		p->pre_handler = NULL;
+	return err;
+}
+
+static void events_unprobe(struct kprobe *p)
+{
+	if (p->pre_handler)
+		unregister_kprobe(p);
+	p->pre_handler = NULL;
+}
+
+static void events_end(void)
+{
+	events_unprobe(&events_enter_probe);
+	/* A guest that was entered before that has to come out of it. */
+	kick_all_cpus_sync();
+	events_unprobe(&events_complete_probe);
+}
+
+/* Return: 0, also while there is no kvm_amd; or an error. */
+static int events_watch(void)
+{
+	int err;
+
+	err = events_probe(&events_complete_probe, "svm_complete_interrupts",
+			   events_complete);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	err = events_probe(&events_enter_probe, "svm_vcpu_run", events_enter);
+	if (err)
+		events_end();
+	return err;
+}
+
+/* Tests unload KVM, and the probes do not come back with it by themselves. */
+static int events_module(struct notifier_block *nb, unsigned long state,
+			 void *data)
+{
+	const struct module *mod = data;
+
+	if (strcmp(mod->name, "kvm_amd"))
+		return NOTIFY_DONE;
+	if (state == MODULE_STATE_LIVE) {
+		events_end();
+		WARN_ON_ONCE(events_watch());
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block events_nb = {
+	.notifier_call = events_module,
+};
+
+static int __init events_init(void)
+{
+	int err = register_module_notifier(&events_nb);
+
+	if (err)
+		return err;
+	err = events_watch();
+	if (err)
+		unregister_module_notifier(&events_nb);
+	return err;
+}
+
+static void __exit events_exit(void)
+{
+	unregister_module_notifier(&events_nb);
+	events_end();
+}
+
+module_init(events_init);
+module_exit(events_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("For the lab: events of guests as processors inject them");
