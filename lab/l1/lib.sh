@@ -26,9 +26,9 @@
 : "${LAB_OUT:=/tmp/out}"
 export LAB_OUT
 
-# QEMU (11.1) can deliver an injected interrupt twice, the second time whether
-# interrupts are enabled or not: when something else stops the emulated CPU before
-# the guest's next exit. The EOI is one, and comes soon, unless KVM saves it.
+# QEMU (11.1) can deliver an injected interrupt twice: when something else stops the
+# emulated CPU before the guest's next exit. What vb_events leaves of that is made
+# seldom: the EOI is such an exit, and comes soon, unless KVM saves it.
 # No guest needs SVM (lab/README.md, "Faults of the emulator").
 GUEST_CPU=host,+kvm-steal-time,-kvm-pv-eoi,-svm
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Sequence
 
 from . import tsc, uefi
 from .images import QEMU
@@ -44,6 +45,7 @@ class Machine:
     icount: bool = False    # a nanosecond is an instruction; one CPU
     # Secure Boot: the firmware's variables, and the disk, which start() makes
     secure_boot: tuple[Path, Path] | None = None
+    more: Sequence[str] = ()    # words for QEMU
 
     def words(self) -> str:
         """The kernel command line."""
@@ -78,7 +80,7 @@ class Machine:
         for n, (name, path) in enumerate(self.ports.items()):
             argv += ["-chardev", f"file,id=port{n},path={qemu_path(path)}",
                      "-device", f"virtserialport,chardev=port{n},name={name}"]
-        return argv
+        return [*argv, *self.more]
 
     def start(self, log: Path) -> subprocess.Popen:
         env = {k: v for k, v in os.environ.items()

@@ -109,6 +109,8 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                         "vCPU")
     g.add_argument("--slice", type=positive, metavar="NS",
                    help="base slice of L1's scheduler (default: L1's own)")
+    g.add_argument("--qemu-l1", default="", metavar="WORDS",
+                   help="extra words for QEMU")
     g.add_argument("--qemu-l2", default="", metavar="WORDS",
                    help="extra words for the guests' QEMU")
     g.add_argument("--secure-boot", type=Path, metavar="VARS",

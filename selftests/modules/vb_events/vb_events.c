@@ -10,9 +10,9 @@
  *   guest allows interrupts or not: an interrupt in the first instructions of an
  *   interrupt. A virtual interrupt (V_IRQ) goes another way, which leaves nothing
  *   there. So KVM's interrupts become such, and what of them has not been
- *   delivered at the exit is put where KVM looks for it. With its next entry that
- *   is injected as KVM wants it: it may have seen to it that this one exits at
- *   once, which a virtual interrupt would always come behind.
+ *   delivered at the exit is put where KVM looks for it. Where that happens with
+ *   one entry after the other it is injected as KVM wants it: it has seen to it
+ *   that these exit at once, which a virtual interrupt would always come behind.
  * - do_vmexit() leaves the type of the guest's last exception in EXITINTINFO and
  *   clears its valid bit alone. KVM looks at the type only, since 6.14
  *   (svm_check_emulate_instruction()), and gives up a guest that touches a
@@ -30,6 +30,9 @@
 
 #include <asm/svm.h>
 
+/* Entries in a row without delivery. By chance that is one or two of a hundred. */
+#define EVENTS_AGAIN	3
+
 #define EVENTS_IRQ_CTL	(V_IRQ_MASK | V_INTR_PRIO_MASK | V_IGN_TPR_MASK)
 
 /* The beginning of KVM's own, arch/x86/kvm/svm/svm.h. */
@@ -42,6 +45,7 @@ struct vcpu_svm {
 struct events_entry {
 	struct vmcb *vmcb;	/* NULL: nothing of it was changed */
 	u32 int_ctl, int_vector, vector;
+	u8 tries;
 };
 
 static DEFINE_PER_CPU(struct events_entry, events_entry);
@@ -71,8 +75,8 @@ static struct vmcb *events_vmcb(const struct pt_regs *regs)
 	return vmcb;
 }
 
-/* Software's own in a VMCB: has the last entry not delivered its interrupt? */
-static u8 *events_is_again(struct vmcb *vmcb)
+/* Software's own in a VMCB: entries so far that have not delivered this one. */
+static u8 *events_tries(struct vmcb *vmcb)
 {
 	return &vmcb->control.reserved_sw[0];
 }
@@ -95,17 +99,18 @@ static int events_enter(struct kprobe *p, struct pt_regs *regs)
 	struct events_entry *e = this_cpu_ptr(&events_entry);
 	struct vmcb *vmcb = events_vmcb(regs);
 	struct vmcb_control_area *c;
-	bool is_again;
+	u8 tries;
 
 	e->vmcb = NULL;
 	if (!vmcb)
 		return 0;
-	is_again = *events_is_again(vmcb);
-	*events_is_again(vmcb) = false;
-	if (is_again || !events_may_be_virtual(vmcb))
+	tries = *events_tries(vmcb);
+	*events_tries(vmcb) = 0;
+	if (tries == EVENTS_AGAIN || !events_may_be_virtual(vmcb))
 		return 0;
 	c = &vmcb->control;
 	e->vmcb = vmcb;
+	e->tries = tries;
 	e->int_ctl = c->int_ctl;
 	e->int_vector = c->int_vector;
 	e->vector = c->event_inj & SVM_EVTINJ_VEC_MASK;
@@ -135,7 +140,7 @@ static void events_left(const struct events_entry *e)
 	c->exit_int_info = SVM_EXITINTINFO_VALID | SVM_EXITINTINFO_TYPE_INTR |
 			   e->vector;
 	c->exit_int_info_err = 0;
-	*events_is_again(e->vmcb) = true;
+	*events_tries(e->vmcb) = e->tries + 1;
 	events_count(&again);
 }
 
