@@ -400,7 +400,7 @@ def run(o: argparse.Namespace, mode: str = "run", echo: bool = True) -> int:
                              " ".join([payload.host.args, _patience(payload),
                                        o.append_l1]),
                              ports, interactive=mode == "shell",
-                             icount=o.icount, more=o.qemu_l1.split(),
+                             icount=o.icount, more=shlex.split(o.qemu_l1),
                              secure_boot=o.secure_boot and
                              (o.secure_boot, work / "disk"))
         start = time.monotonic()

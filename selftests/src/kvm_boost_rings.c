@@ -305,6 +305,8 @@ static int kick_counts(struct device *d, int sends)
 	/* By the same boost before and after, or it may have begun in between. */
 	boosts = begun();
 	d->ring[1].idx += sends;
+	/* One that came too late for the round before. */
+	was_kicked();
 	vm_command(&thread[0], VM_CMD_LEAVE);
 	past = is_past_kick();
 	kicks = count("kicks") - kicks;

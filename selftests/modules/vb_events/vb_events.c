@@ -75,13 +75,21 @@ static struct vmcb *events_vmcb(const struct pt_regs *regs)
 	return vmcb;
 }
 
-/* Software's own in a VMCB: entries so far that have not delivered this one. */
+/*
+ * Software's own in a VMCB: entries so far that have not delivered this one. At
+ * the end, as Hyper-V's have the beginning.
+ */
 static u8 *events_tries(struct vmcb *vmcb)
 {
-	return &vmcb->control.reserved_sw[0];
+	struct vmcb_control_area *c = &vmcb->control;
+
+	return &c->reserved_sw[sizeof(c->reserved_sw) - 1];
 }
 
-/* Could the guest take an interrupt now, and is there nothing else to take? */
+/*
+ * Could the guest take an interrupt now, and is there nothing else to take? With
+ * TF it may be KVM that goes on by single steps until it has injected.
+ */
 static bool events_may_be_virtual(const struct vmcb *vmcb)
 {
 	const struct vmcb_control_area *c = &vmcb->control;
@@ -90,7 +98,8 @@ static bool events_may_be_virtual(const struct vmcb *vmcb)
 		       (SVM_EVTINJ_VALID | SVM_EVTINJ_TYPE_INTR) &&
 	       !(c->int_ctl & V_IRQ_MASK) &&
 	       !(c->int_state & SVM_INTERRUPT_SHADOW_MASK) &&
-	       vmcb->save.rflags & X86_EFLAGS_IF;
+	       (vmcb->save.rflags & (X86_EFLAGS_IF | X86_EFLAGS_TF)) ==
+		       X86_EFLAGS_IF;
 }
 
 /* Context: the vCPU's thread before an entry, interrupts off. */
@@ -158,7 +167,11 @@ static int events_complete(struct kprobe *p, struct pt_regs *regs)
 	if (!vmcb)
 		return 0;
 	c = &vmcb->control;
-	if (e->vmcb == vmcb)
+	/*
+	 * Tests switch all probes off and on. Then this may be a later exit, with
+	 * what KVM has put there: its own virtual interrupts have no vector.
+	 */
+	if (e->vmcb == vmcb && c->int_vector == e->vector)
 		events_left(e);
 	e->vmcb = NULL;
 	if (c->exit_int_info && !(c->exit_int_info & SVM_EXITINTINFO_VALID)) {
@@ -200,7 +213,7 @@ static void events_end(void)
 	events_unprobe(&events_complete_probe);
 }
 
-/* Return: 0, also while there is no kvm_amd; or an error. */
+/* Return: 0 or an error; -ENOENT: there is no kvm_amd, or not these functions. */
 static int events_watch(void)
 {
 	int err;
@@ -208,7 +221,7 @@ static int events_watch(void)
 	err = events_probe(&events_complete_probe, "svm_complete_interrupts",
 			   events_complete);
 	if (err)
-		return err == -ENOENT ? 0 : err;
+		return err;
 	err = events_probe(&events_enter_probe, "svm_vcpu_run", events_enter);
 	if (err)
 		events_end();
@@ -241,6 +254,9 @@ static int __init events_init(void)
 	if (err)
 		return err;
 	err = events_watch();
+	/* It may come. */
+	if (err == -ENOENT)
+		err = 0;
 	if (err)
 		unregister_module_notifier(&events_nb);
 	return err;
