@@ -203,6 +203,7 @@ bool vbg_page_say_critical(int cpu, u32 critical);
 void vbg_page_give_back(void);
 void vbg_page_work(void);
 int vbg_page_status(void);
+const char *vbg_page_missing(int status);
 int vbg_crash_error(const char **what);
 int vbg_page_slot(int cpu);
 

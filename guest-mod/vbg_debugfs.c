@@ -241,14 +241,14 @@ static int features_show(struct seq_file *m, void *unused)
 	seq_puts(m, VB_DEBUGFS_HEAD);
 	seq_printf(m, "version %s\nabi_version %d\n", VB_VERSION,
 		   VB_ABI_VERSION);
+	err = vbg_page_status();
 	if (vbg_page_active())
 		seq_puts(m, "page on\n");
+	else if (vbg_source == VBG_SOURCE_STEAL)
+		seq_puts(m, "page off (source=steal)\n");
 	else
 		seq_printf(m, "page off (%s: error %d)\n",
-			   vbg_source == VBG_SOURCE_STEAL ? "source=steal" :
-			   vbg_page_status() == -VB_EPROTO ?
-			   "the host has another ABI version" :
-			   "host did not register us", vbg_page_status());
+			   vbg_page_missing(err), err);
 	if (vbg_steal_available())
 		seq_puts(m, "steal on\n");
 	else

@@ -363,6 +363,25 @@ static bool vbg_kept_none(void)
 	return true;
 }
 
+/* Why there is no page, in words, of vbg_page_status(). Context: any. */
+const char *vbg_page_missing(int status)
+{
+	switch (status) {
+	case 0:
+		return "the last one is not kept up to date any more";
+	case -VB_ENOSYS:
+		return "the host has no vbalance_host";
+	case -VB_EPROTO:
+		return "the host has another ABI version";
+	case -VB_EOPNOTSUPP:
+		return "guest memory is encrypted";
+	case -VB_EAGAIN:
+		return "the host is not done with the last request";
+	default:
+		return "the host did not register us";
+	}
+}
+
 static int vbg_try_register(void)
 {
 	struct vbg_area *a;
@@ -379,7 +398,7 @@ static int vbg_try_register(void)
 		return -VB_EPROTO;
 	}
 	/* What the host writes would be unreadable in encrypted memory. */
-	if (cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
+	if (vb_fault("encrypted") || cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
 		return -VB_EOPNOTSUPP;
 	a = vbg_area_alloc();
 	if (!a)
@@ -420,6 +439,7 @@ static int vbg_try_register(void)
 void vbg_page_work(void)
 {
 	struct vbg_area *a;
+	int status;
 	long ret;
 
 	if (vbg_source == VBG_SOURCE_STEAL || READ_ONCE(vbg_leaving))
@@ -451,13 +471,19 @@ void vbg_page_work(void)
 		vbg_next_try = jiffies + HZ;
 	}
 	if (!vbg_kept_none()) {
-		vbg_last_status = -VB_EAGAIN;
+		WRITE_ONCE(vbg_last_status, -VB_EAGAIN);
 		return;
 	}
 	if (time_before(jiffies, vbg_next_try))
 		return;
-	vbg_last_status = vbg_try_register();
-	if (vbg_last_status) {
+	status = vbg_try_register();
+	/* No host module is nothing to warn of, versions have been told. */
+	if (status && status != vbg_last_status && status != -VB_ENOSYS &&
+	    status != -VB_EPROTO)
+		pr_warn("no page (%s: error %d): run states from %s\n",
+			vbg_page_missing(status), status, vbg_state_source());
+	WRITE_ONCE(vbg_last_status, status);
+	if (status) {
 		vbg_next_try = jiffies + vbg_retry_s * HZ;
 		vbg_retry_s = min(vbg_retry_s * 2, VBG_RETRY_MAX_S);
 	} else {
@@ -465,10 +491,13 @@ void vbg_page_work(void)
 	}
 }
 
-/* Last answer to a registration: 0, or a negative VB_E*. */
+/*
+ * Last answer to a registration: 0, or a negative VB_E*. Context: any. It may
+ * change at any time: ask once.
+ */
 int vbg_page_status(void)
 {
-	return vbg_last_status;
+	return READ_ONCE(vbg_last_status);
 }
 
 /* ---- the kernel goes ---- */

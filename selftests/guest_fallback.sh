@@ -18,6 +18,8 @@ trace_on kvm/kvm_hypercall
 check "guest module loads without a host module" guest 0 'insmod /lab/vbalance_guest.ko'
 equal "then steal time is its source" "$(gstat source)" steal
 equal "and it knows why" "$(gstat page_status)" -1000
+equal "and says so" "$(g 0 'sed -n "s/^page //p" $GUEST/features')" \
+	"off (the host has no vbalance_host: error -1000)"
 check "it asks for a host module again" await 120 asked_often
 equal "with pauses of 1, 2, 4, 8 seconds, or longer ones" \
 	"$(sed -n "s/.* \([0-9.]*\): kvm_hypercall: nr $NUMBER a0 0x0 .*/\1/p" $TRACE/trace |
@@ -134,6 +136,8 @@ check "nothing stays pinned" await 20 all_unpinned
 guest 0 'insmod /lab/vbalance_guest.ko source=steal'
 sleep 3
 equal "source=steal leaves the host alone" "$(gstat source) $(gstat registrations)" "steal 0"
+equal "source=steal: that is why there is no page" "$(g 0 'sed -n "s/^page //p" $GUEST/features')" \
+	"off (source=steal)"
 guest 0 'rmmod vbalance_guest; insmod /lab/vbalance_guest.ko source=page'
 check "source=page takes the page" await 60 source_is 0 page
 unload vbalance_host

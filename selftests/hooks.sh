@@ -161,10 +161,6 @@ show_btf
 
 # ---- the guest ----
 
-guest_says() {	# REGEX
-	guest 0 "dmesg | grep -q 'vbalance_guest: $1'" </dev/null
-}
-
 # What was there is judged before it goes.
 guest_log_from_here() {
 	guest_log_clean 0

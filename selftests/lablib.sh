@@ -33,6 +33,11 @@ source_is() {	# N SOURCE
 	[ "$(g "$1" gstat source)" = "$2" ]
 }
 
+# In guest 0's log.
+guest_says() {	# REGEX
+	guest 0 "dmesg | grep -q 'vbalance_guest: $1'" </dev/null
+}
+
 # Folder of guest N in the host's debugfs.
 vm_dir() {
 	ls -d "$HOST/$(guest_pid "$1")"-* 2>/dev/null

@@ -55,9 +55,19 @@ for fault in "mmap_lock 1" "pin 1" "pin 3"; do
 	check "$fault: it had failed" host_failed
 	equal "$fault: the refusal is counted" "$(hstat refused_efault)" $refused
 	check "$fault: by the guest as well" [ "$(g 0 gstat register_failed)" -ge 1 ]
+	check "$fault: its log says so" guest_says "no page (the host did not register us: error -14)"
 	check "$fault: guest module goes" guest_module 0 unload
 	check "$fault: all pages are given back" await 30 all_unpinned
 done
+
+# ---- memory that the host cannot write to ----
+guest_module 0 load fail_point=encrypted fail_at=-1
+no_page="(guest memory is encrypted: error -95)"
+page_is() { [ "$(g 0 'sed -n "s/^page //p" $GUEST/features')" = "$1" ]; }
+check "encrypted: debugfs says why there is no page" await 30 page_is "off $no_page"
+check "encrypted: the log as well" guest_says "no page $no_page: run states from steal"
+equal "encrypted: nothing was registered" "$(g 0 gstat register_failed) $(g 0 gstat source)" "0 steal"
+check "encrypted: guest module goes" guest_module 0 unload
 
 # ---- no memory for the area ----
 pages=0
@@ -119,7 +129,9 @@ for heard in yes no; do
 	sleep 10	# longer than it waits between two tries
 	equal "$slow: it tries nothing else meanwhile" \
 		"$(g 0 gstat kept) $(g 0 gstat register_failed)" "$slow_pages 1"
-	check "$slow: debugfs says why" g 0 'grep -q "^page off .*error -11)$" $GUEST/features'
+	no_page="(the host is not done with the last request: error -11)"
+	check "$slow: debugfs says why" g 0 "grep -q '^page off $no_page\$' \$GUEST/features"
+	check "$slow: the log as well" guest_says "no page $no_page: run states from steal"
 	host_fails setup 0
 	check "$slow: the guest registers in the end" await 60 is_active 0
 	check "$slow: it has its pages back" await 60 pages_kept 0
