@@ -9,6 +9,7 @@
 need_root
 need_module vbalance_host
 unload vbalance_host
+log_tells() { dmesg | tail -n +$((log_before + 1)) | grep -q "vbalance_host: $1"; }
 
 refuses vbalance_host hook=sometimes
 refuses vbalance_host hook=
@@ -45,7 +46,7 @@ check "redirection is offered" grep -q "^redirect on" $HOST/features
 check "boosts are offered" grep -q "^boost on" $HOST/features
 check "all hooks of redirection are on, or not there" \
 	grep -q -E "^redirect on \((ftrace|kprobe)\)$" $HOST/features
-for value in redirect_leaving=1 boost=1 boost_us=2000 boost_share=5 boost_vcpu_share=4 boost_cpu_share=10 boost_row=4 boost_repay=1 holder_us=3000 boost_waiting=1; do
+for value in observe=0 redirect=1 redirect_leaving=1 vmm_us=1000 threshold=150 boost=1 boost_us=2000 boost_share=5 boost_vcpu_share=4 boost_cpu_share=10 boost_row=4 boost_repay=1 holder_us=3000 boost_waiting=1; do
 	equal "default: $value" "$(cat /sys/module/vbalance_host/parameters/"${value%%=*}")" "${value#*=}"
 done
 for value in redirect_leaving=0 redirect_leaving=1 vmm_us=0 vmm_us=1000000 threshold=100 boost=0 boost=1 \
@@ -74,6 +75,24 @@ check "redirect=0: not offered" grep -q "^redirect off (redirect=0" $HOST/featur
 
 unload vbalance_host
 user_is_refused vbalance_host $HOST/stats
+
+# Where ftrace is switched off hooks would never be called.
+FTRACE=/proc/sys/kernel/ftrace_enabled
+set_ftrace() { sh -c "echo $1 > $FTRACE" 2>/dev/null; }
+log_before=$(dmesg | wc -l)
+if set_ftrace 0; then
+	check "ftrace is switched off: does not load" \
+		sh -c "! insmod $(module_path vbalance_host) 2>/dev/null"
+	check "ftrace is switched off: the log says why" \
+		log_tells "no hook on KVM: ftrace is switched off (sysctl kernel.ftrace_enabled): error -16"
+	set_ftrace 1
+	load vbalance_host
+	check "ftrace cannot be switched off meanwhile" sh -c "! echo 0 2>/dev/null > $FTRACE"
+	equal "ftrace is still on" "$(cat $FTRACE)" 1
+	unload vbalance_host
+elif [ -e $FTRACE ]; then
+	skip "ftrace is switched off" "this kernel does not switch ftrace off"
+fi
 
 # With no VM running, KVM itself can go and come back.
 load vbalance_host
@@ -119,7 +138,6 @@ check "unloaded" unload vbalance_host
 # Nothing to compare with is not the same as nothing that differs.
 BTF=/sys/kernel/btf
 others_off() { sed -n '/^btf_check/d; s/^\([a-z_]*\) off.*/\1/p' $HOST/features; }
-log_tells() { dmesg | tail -n +$((log_before + 1)) | grep -q "vbalance_host: $1"; }
 not_compared() {	# WHAT
 	log_before=$(dmesg | wc -l)
 	check "no BTF of $1: loaded" load vbalance_host
