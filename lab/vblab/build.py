@@ -69,9 +69,8 @@ class Products:
     programs: dict[str, Path]
 
 
-def modules(kernel: Kernel, keep_going: bool = False,
-            coverage: bool = False, repo: Path = paths.REPO,
-            variant: str | None = None) -> dict[str, Path]:
+def modules(kernel: Kernel, coverage: bool = False,
+            repo: Path = paths.REPO, variant: str | None = None) -> dict[str, Path]:
     """Our modules for that kernel; empty while there are none to build.
 
     With `coverage` they count which of their lines run (CONFIG_GCOV_KERNEL),
@@ -89,14 +88,7 @@ def modules(kernel: Kernel, keep_going: bool = False,
     with locked(paths.lock("build")):
         if not target.exists():
             say(f"building the modules for {kernel.release}")
-            try:
-                _make_modules(kernel, repo, files, target, words,
-                              coverage)
-            except LabError as e:
-                if not keep_going:
-                    raise
-                say(str(e))
-                return {}
+            _make_modules(kernel, repo, files, target, words, coverage)
     target.touch()
     return {p.name: p for p in sorted(target.glob("*.ko"))}
 
@@ -110,8 +102,7 @@ def add_variants(o: argparse.Namespace) -> None:
             found = kernels.get(kernel)
             # Counters of other modules could not be added up.
             same = set(kernels.variant(name)) <= set(found.module_words)
-            built = modules(found, o.keep_going, o.coverage and same,
-                            variant=name)
+            built = modules(found, o.coverage and same, variant=name)
             added += [(path, f"/lab/{name}/{file}")
                       for file, path in built.items()]
 
@@ -197,7 +188,7 @@ def _without_noise(text: str) -> str:
                      and "Leaving directory" not in l)
 
 
-def programs(root: PackageRoot, keep_going: bool = False,
+def programs(root: PackageRoot,
              repo: Path = paths.REPO) -> dict[str, Path]:
     """Static helper programs by name."""
     found: dict[str, Path] = {}
@@ -221,13 +212,13 @@ def programs(root: PackageRoot, keep_going: bool = False,
         with locked(paths.lock("build")):
             for source, target in missing:
                 if not target.exists():
-                    _compile(root, repo, source, target, keep_going)
+                    _compile(root, repo, source, target)
         _trim("program-*")
-    return {name: path for name, path in found.items() if path.exists()}
+    return found
 
 
-def _compile(root: PackageRoot, repo: Path, source: Path, target: Path,
-             keep_going: bool) -> None:
+def _compile(root: PackageRoot, repo: Path, source: Path,
+             target: Path) -> None:
     rel = source.relative_to(repo)
     with temp_dir(paths.tmp(), "cc-") as work:
         log = work / "log"
@@ -236,11 +227,7 @@ def _compile(root: PackageRoot, repo: Path, source: Path, target: Path,
              "-o", f"/{WORK_IN_ROOT}/out", str(rel)],
             log, work=work, cwd="/mnt/repo")
         if status:
-            message = f"compiling {rel} failed:\n{tail(log, 40)}"
-            if not keep_going:
-                raise LabError(message)
-            say(message)
-            return
+            raise LabError(f"compiling {rel} failed:\n{tail(log, 40)}")
         if log.stat().st_size:
             say(f"compiling {rel}:\n{tail(log, 20)}")
         target.parent.mkdir(parents=True, exist_ok=True)

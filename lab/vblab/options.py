@@ -155,9 +155,6 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                    help="modules of ours that count which of their lines "
                         "run; the counters come back in gcov/ (kernels with "
                         "CONFIG_GCOV_KERNEL)")
-    g.add_argument("--keep-going", action="store_true",
-                   help="leave out modules and programs that do not "
-                        "compile")
 
 
 def add_kernel_options(p: argparse._ActionsContainer) -> None:
@@ -179,8 +176,6 @@ def add_run_options(p: argparse.ArgumentParser) -> None:
                    help="script to run in L1")
     g.add_argument("--l2", type=_script, metavar="SCRIPT",
                    help="script to run in every guest, before the L1 script")
-    g.add_argument("--l2-background", action="store_true",
-                   help="do not wait for the L2 script before the L1 script")
     g.add_argument("--timeout", type=positive, default=300, metavar="S",
                    help="seconds for the boot and the scripts (default 300)")
     g.add_argument("--allow-log", type=_regex, action="append", default=[],

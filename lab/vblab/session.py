@@ -89,11 +89,11 @@ def prepare(o: argparse.Namespace) -> Payload:
     tools = root.ensure(kernels.data()["tools_root"])
     host = kernels.get(o.host_kernel)
     guest = kernels.get(o.guest_kernel)
-    host_modules = build.modules(host, o.keep_going, o.coverage)
+    host_modules = build.modules(host, o.coverage)
     guest_modules = host_modules if guest == host else \
-        build.modules(guest, o.keep_going, o.coverage)
+        build.modules(guest, o.coverage)
     payload = Payload(tools, host, guest, host_modules, guest_modules,
-                      build.programs(tools, o.keep_going))
+                      build.programs(tools))
     if o.tools_l1 or o.tools_l2:
         toolsroot.ensure()
     for option, wanted, have, name in (
@@ -180,7 +180,6 @@ def _l1_archive(o: argparse.Namespace, payload: Payload, mode: str,
         "GUEST_MOD_PARAMS": o.guest_mod or "",
         "L1_SCRIPT": int(o.l1 is not None),
         "L2_SCRIPT": int(o.l2 is not None),
-        "L2_BACKGROUND": int(o.l2_background),
         "QEMU_L2": o.qemu_l2,
         "KERNEL_ARGS": machine.KERNEL_ARGS,
         "APPEND_L2": " ".join([payload.guest.args, _patience(payload),
@@ -441,7 +440,6 @@ def run(o: argparse.Namespace, mode: str = "run", echo: bool = True) -> int:
 def shell(o: argparse.Namespace) -> int:
     """A prompt in L1; the terminal is handed to its console."""
     o.l1 = o.l2 = None
-    o.l2_background = False
     o.timeout = 10 * 365 * 86400
     o.allow_log = []
     tty = sys.stdin.isatty()
