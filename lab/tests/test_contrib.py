@@ -19,6 +19,38 @@ def parameters(module):
     return found
 
 
+CONSTANTS = dict(re.findall(
+    r"^#define (VB_THRESHOLD_\w+)\s+(\d+)", "".join(
+        p.read_text() for p in sorted((paths.REPO / "core").glob("*.h"))),
+    re.M))
+
+
+def as_documented(module):
+    """Name and *live*, values with the default first, of each parameter, as in
+    the README's table."""
+    text = "".join(p.read_text() for p in
+                   sorted((paths.REPO / MODULES[module]).glob("*.c")))
+    initial = dict(re.findall(r"^(?:bool|int|unsigned int) (vb\w+)"
+                              r"(?: = (\w+))?;", text, re.M))
+    for kind, name, var, more in re.findall(
+            r"^VB_(CHOICE|RANGE|BOOL)_PARAM\((\w+), (\w+), ([^)]+)\);",
+            text, re.M):
+        *more, mode = more.replace("\n", " ").split(",")
+        more = [CONSTANTS.get(m.strip(), m.strip()) for m in more]
+        first = CONSTANTS.get(initial[var], initial[var])
+        if kind == "RANGE":
+            values = f"{first} ({'..'.join(more)})"
+        elif kind == "BOOL":
+            values = "1, 0" if first == "true" else "0, 1"
+        else:
+            words = re.search(rf" {more[0]}\[\] = {{(.*?)}};", text, re.S)[1]
+            words = re.findall(r'\[(\w+)\] = "(.+?)"', words)
+            words.sort(key=lambda w: w[0] != first)
+            values = ", ".join(word for _, word in words)
+        live = {"0444": "", "0644": " *live*"}[mode.strip()]
+        yield f"{name}{live}", values
+
+
 def lines(folder):
     """Of all examples, those that are commented out too: #word, not # text."""
     return [line.removeprefix("#")
@@ -46,13 +78,17 @@ class Examples(unittest.TestCase):
                                      ["install", "/bin/false"])
         self.assertTrue(options)
 
-    def test_all_parameters_are_found(self):
+    def test_parameters_are_documented(self):
         readme = (paths.REPO / "README.md").read_text()
         tables = readme.split("\nvbalance_guest:\n")[1].split("\n## ")[0]
         for module, table in zip(MODULES, tables.split("\nvbalance_host:\n")):
-            named = re.findall(r"^\| (\w+)(?: \*live\*)? \| (?!values)", table,
+            named = re.findall(r"^\| (\w+(?: \*live\*)?) \| (.*?) \|", table,
                                re.M)
-            self.assertEqual(set(named), parameters(module), module)
+            named.remove(("parameter", "values (default first)"))
+            self.assertEqual(sorted(named), sorted(as_documented(module)),
+                             module)
+            self.assertEqual({name.split()[0] for name, _ in named},
+                             parameters(module))
 
 
 if __name__ == "__main__":
