@@ -75,6 +75,7 @@ with_modules() {	# [STATE]
 
 # cannot_build STATUS VERSION RELEASE REPLACED: a version that is no good must
 # not stay with DKMS, which would build it, as the newest, for the next kernel.
+# STATUS: 77: not a kernel that it is for (dkms.conf)
 cannot_build() {
 	log=$KNOWN/$2/build/make.log
 	if [ -n "$4" ]; then
@@ -83,7 +84,9 @@ cannot_build() {
 		(forget "$2") >&2
 		set -- "$1" "$2" "$3" "What is installed stays"
 	fi
-	echo "Not built for $3. ${4:-No module is installed}; the reason is above, or in $log." >&2
+	reason="the reason is above, or in $log"
+	[ "$1" != 77 ] || reason="vBalance is for kernels 6.1 to 7.x, not for real-time ones"
+	echo "Not built for $3. ${4:-No module is installed}; $reason." >&2
 	exit "$1"
 }
 

@@ -362,7 +362,8 @@ class Dkms(StoryTest):
                 step = self.steps[f"{which}-install"]
                 self.assertEqual(step.status, 2)
                 self.assertRegex(step.output, r"BUILD_EXCLUSIVE(?s:.*)"
-                                 r"No module is installed(?s:.*)Error 77")
+                                 r"No module is installed; vBalance is for "
+                                 r"kernels 6\.1 to 7\.x(?s:.*)Error 77")
 
     def test_install_that_failed_is_tried_again(self):
         # Each after one that has failed.

@@ -24,6 +24,7 @@ UNITS = "vbalance-guest.service vbalance-host.service"
 POLICY = "/usr/share/doc/vbalance-dkms/examples/irqbalance-policy.sh"
 PRERM = "/var/lib/dpkg/info/vbalance-dkms.prerm"
 LOAD = "/usr/share/doc/vbalance-dkms/examples/modules-load.d/vbalance.conf"
+SETTINGS = "/usr/share/doc/vbalance-dkms/examples/modprobe.d/vbalance.conf"
 LISTED = "/var/lib/dpkg/info/vbalance-dkms.list"
 # What a checkout installs and removes, but for the source of the modules.
 CHECKOUT = "Makefile VERSION dkms.conf contrib"
@@ -156,6 +157,14 @@ OFF = {
     "modules": LOADED,
     "load": f"cp {LOAD} /etc/modules-load.d/ && "
             "systemctl restart systemd-modules-load && " + LOADED,
+    "settings": "rmmod vbalance_guest && "
+                f"sed 's/^#options/options/' {SETTINGS} "
+                "> /etc/modprobe.d/vbalance.conf && modprobe vbalance_guest && "
+                "cat /sys/module/vbalance_guest/parameters/observe && "
+                "rmmod vbalance_guest",
+    "never": f"sed 's/^#install/install/' {SETTINGS} "
+             "> /etc/modprobe.d/vbalance.conf; "
+             "modprobe vbalance_guest 2> /dev/null; echo $?; " + LOADED,
     "failed": "systemctl --failed --plain --no-legend",
 }
 BLACKLISTED = {
@@ -409,6 +418,10 @@ class Systemd(StoryTest, unittest.TestCase):
 
     def test_modules_load(self):
         self.assertEqual(self.output("off load").split(), ["vbalance_guest"])
+
+    def test_settings_of_modprobe(self):
+        self.assertEqual(self.output("off settings").split(), ["1"])
+        self.assertEqual(self.output("off never").split(), ["1"])
 
     def test_irqbalance_leaves_ours_alone(self):
         self.assertEqual(self.output("on irqbalance").split(), ["active"])
