@@ -143,12 +143,14 @@ TRACING=/sys/kernel/tracing
 [ -e $TRACING/instances ] || TRACING=/sys/kernel/debug/tracing
 TRACE=$TRACING/instances/vbalance_test
 
-# trace_on SYSTEM[/EVENT]...: from now on, into an empty buffer
+# trace_on SYSTEM[/EVENT]...: from now on, into an empty buffer. TRACE_KB: of
+# that size for each CPU.
 trace_on() {
 	trace_off
 	mkdir -p $TRACE
 	# Comparable between CPUs, by default.
 	echo "${TRACE_CLOCK:-global}" > $TRACE/trace_clock
+	[ -z "${TRACE_KB-}" ] || echo "$TRACE_KB" > $TRACE/buffer_size_kb
 	# All from one moment on: enabling one takes a while.
 	echo 0 > $TRACE/tracing_on
 	for event; do
