@@ -338,6 +338,22 @@ static void serve_connection(int sock)
 	serve_command(&s);
 }
 
+/*
+ * The host is to close first. A kernel that has closed waits eight seconds for
+ * the other one to agree. If that says then that it closes, too, and both are
+ * dealt with at once, the socket is never freed (Linux 6.12:
+ * virtio_transport_cancel_close_work() finds that
+ * virtio_transport_close_timeout() runs, which finds SOCK_DONE).
+ */
+static void wait_for_host(int sock)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	char buf[256];
+
+	while (poll(&p, 1, 60000) > 0 && read(sock, buf, sizeof(buf)) > 0)
+		;
+}
+
 static int serve(void)
 {
 	struct sockaddr_vm addr = {
@@ -389,6 +405,7 @@ static int serve(void)
 			close(lsock);
 			close(sfd);
 			serve_connection(sock);
+			wait_for_host(sock);
 			_exit(0);
 		default:
 			close(sock);
