@@ -85,7 +85,7 @@ cannot_build() {
 		set -- "$1" "$2" "$3" "What is installed stays"
 	fi
 	reason="the reason is above, or in $log"
-	[ "$1" != 77 ] || reason="vBalance is for kernels 6.1 to 7.x, not for real-time ones"
+	[ "$1" != 77 ] || reason="vBalance is for kernels 6.1 to 7.x, x86-64, not real-time"
 	echo "Not built for $3. ${4:-No module is installed}; $reason." >&2
 	exit "$1"
 }

@@ -80,8 +80,8 @@ g 0 "TRACE_CLOCK=x86-tsc; trace_on vbalance_guest/vb_guest_decision"
 traffic_start "$(guest_ip 0)"
 traffic_more 30
 # The slower the machine, the fewer.
-rescues() { traffic_more 5; [ "$(g 0 decided move_rescue)" -gt 10 ]; }
-check "policy=cost decides to rescue" await 120 rescues
+decides() { traffic_more 5; [ "$(g 0 decided move_rescue)" -gt 10 ]; }
+check "policy=cost decides to rescue" await 120 decides
 g 0 'trace_stop /tmp/trace; cat /tmp/trace' > "$KTAP_TMP/guest"
 trace_stop "$KTAP_TMP/host"
 traffic_stop "policy=cost: every packet is answered once"

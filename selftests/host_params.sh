@@ -91,7 +91,7 @@ if set_ftrace 0; then
 	equal "ftrace is still on" "$(cat $FTRACE)" 1
 	unload vbalance_host
 elif [ -e $FTRACE ]; then
-	skip "ftrace is switched off" "this kernel does not switch ftrace off"
+	skip "ftrace is switched off" "it cannot be switched off here"
 fi
 
 # With no VM running, KVM itself can go and come back.
