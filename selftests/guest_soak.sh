@@ -302,7 +302,9 @@ lossless() { (eval "$LOSSLESS") && guest 0 "$LOSSLESS && $ONE_QUEUE" </dev/null;
 # With guests' CPUs as crowded as here stock has many time-outs for nothing.
 # So TCP shall wait for longer than that takes, and not probe before: then
 # nothing but a time-out can help a stream whose packet or interrupt was lost.
-RTO=5
+# On a debug kernel, without the modules, a reader has owned its socket for 13 s
+# while packets waited: none of them is acknowledged meanwhile.
+RTO=$((5 * ${SLOW:-1}))
 tcp_patience() {
 	ip route change "${IP1%.*}.0/24" dev tap0_1 src "${IP1%.*}.1" rto_min "${RTO}s" &&
 		echo 0 > /proc/sys/net/ipv4/tcp_early_retrans &&
