@@ -203,6 +203,7 @@ struct vbh_vm {
 	struct vbh_reg __rcu *reg;	/* the active area */
 	u16 key_hints[VB_KEY_HINTS];	/* vb_key_find() */
 	struct vbh_reg *old_reg;	/* to be released by the work item */
+	bool tell;			/* the guest then; see vbh_vm_detach() */
 	struct vbh_request *request;	/* to be set up by the work item */
 	u64 cookie;			/* of request or registration */
 	int status;			/* answer of VB_OP_STATUS */
@@ -233,6 +234,7 @@ struct vbh_vcpu {
 	u64 tsc_ratio, tsc_offset;	/* host to guest, at the last change */
 	u64 stay_since;			/* host TSC: on a CPU since then */
 	unsigned long switches;		/* of its thread, as it was loaded */
+	bool within;			/* lost its CPU inside an ioctl */
 	u64 stay_mean;			/* of stays that ended by preemption */
 	/* Its thread; valid while it is preempted or halted. */
 	struct task_struct *task;
@@ -451,8 +453,11 @@ void vbh_boost_exit(void);
 long vbh_hypercall(struct kvm_vcpu *vcpu, u64 op, u64 a1, u64 a2, u64 a3);
 void vbh_count_refusal(long err);
 void vbh_vm_reset(const struct kvm *kvm);
-struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err);
-void vbh_area_release(struct vbh_reg *reg, bool tell_guest);
+void vbh_vm_detach(struct vbh_vm *vm, bool tell);
+struct vbh_reg *vbh_area_map(const struct vbh_request *req, const u64 *wanted,
+			     int *err);
+void vbh_area_tell(struct vbh_reg *reg);
+void vbh_area_release(struct vbh_reg *reg);
 void vbh_request_free(struct vbh_request *req);
 
 /* ---- statistics, summed over CPUs when read (vbh_debugfs.c) ---- */

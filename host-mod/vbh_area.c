@@ -116,7 +116,7 @@ static void vbh_unpin(struct page **pages, u32 nr, struct mm_struct *mm)
  * check. No pause between this one and the writes: the guest frees the pages
  * soon after it has taken its cookie away.
  */
-static int vbh_area_begin(struct vbh_reg *reg)
+static int vbh_area_begin(struct vbh_reg *reg, const u64 *wanted)
 {
 	u32 i, nr = reg->layout.nr_slots;
 	u64 features = VB_HF_RUN_STATE;
@@ -127,6 +127,10 @@ static int vbh_area_begin(struct vbh_reg *reg)
 	if (vbh_can(VBH_F_BOOST))
 		features |= VB_HF_BOOST;
 	preempt_disable();
+	if (READ_ONCE(*wanted) != reg->layout.cookie) {
+		err = -VB_EAGAIN;
+		goto out;
+	}
 	if (READ_ONCE(reg->hdr->magic) != VB_MAGIC ||
 	    READ_ONCE(reg->hdr->cookie) != reg->layout.cookie) {
 		err = -VB_EINVAL;
@@ -148,12 +152,15 @@ out:
 /**
  * vbh_area_map() - pin and map a requested area
  * @req: the request; its mm reference stays the caller's
- * @err: negative VB_E* on failure
+ * @wanted: the cookie of what the VM waits for; may change at any time
+ * @err: negative VB_E* on failure; -VB_EAGAIN: reset, unregistered or destroyed
+ *	meanwhile, and nothing was written
  *
  * Context: our work item (a kernel thread); sleeps.
  * Return: the area, not yet visible to the hooks, or NULL.
  */
-struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err)
+struct vbh_reg *vbh_area_map(const struct vbh_request *req, const u64 *wanted,
+			     int *err)
 {
 	const struct vb_area_layout *l = &req->layout;
 	struct vbh_reg *reg;
@@ -185,7 +192,8 @@ struct vbh_reg *vbh_area_map(const struct vbh_request *req, int *err)
 	reg->pending = map + (size_t)l->pending_page * VB_PAGE_SIZE;
 	reg->layout = *l;
 	reg->mm = req->mm;
-	*err = vbh_area_begin(reg);
+	vb_fault_wait("begin");
+	*err = vbh_area_begin(reg, wanted);
 	if (*err)
 		goto err_unmap;
 	mmgrab(reg->mm);
@@ -208,24 +216,31 @@ err_trace:
 }
 
 /**
- * vbh_area_release() - unmap and unpin
- * @reg: an area that no hook can see any more (a grace period has passed)
- * @tell_guest: leave VB_HOST_GONE behind if the page still has our cookie
- *
- * Context: may sleep.
+ * vbh_area_tell() - leave VB_HOST_GONE behind if the page still has our cookie
+ * @reg: an area; the last write into it
+ * Context: any.
  */
-void vbh_area_release(struct vbh_reg *reg, bool tell_guest)
+void vbh_area_tell(struct vbh_reg *reg)
 {
-	u32 nr = reg->layout.nr_pages;
-
 	/* No pause between check and write: the page may get another owner. */
 	preempt_disable();
-	if (tell_guest && READ_ONCE(reg->hdr->cookie) == reg->layout.cookie) {
+	if (READ_ONCE(reg->hdr->cookie) == reg->layout.cookie) {
 		memset(reg->hdr->running, 0, sizeof(reg->hdr->running));
 		/* Nobody runs any more, then: it is over. */
 		smp_store_release(&reg->hdr->host_status, VB_HOST_GONE);
 	}
 	preempt_enable();
+}
+
+/**
+ * vbh_area_release() - unmap and unpin
+ * @reg: an area that no hook can see any more (a grace period has passed)
+ * Context: may sleep.
+ */
+void vbh_area_release(struct vbh_reg *reg)
+{
+	u32 nr = reg->layout.nr_pages;
+
 	trace_vb_host_area(reg->pid, reg->layout.cookie, nr, 0, 0);
 	vunmap(reg->hdr);
 	vbh_unpin(reg->pages, nr, reg->mm);

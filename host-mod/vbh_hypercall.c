@@ -102,22 +102,6 @@ void vbh_request_free(struct vbh_request *req)
 	kfree(req);
 }
 
-/* Take the area away from the hooks; the work item releases it. */
-static void vbh_detach(struct vbh_vm *vm)
-{
-	struct vbh_reg *reg = rcu_dereference_protected(vm->reg,
-						lockdep_is_held(&vbh_lock));
-
-	lockdep_assert_held(&vbh_lock);
-	vm->cookie = 0;		/* a set-up under way notices */
-	if (reg) {
-		RCU_INIT_POINTER(vm->reg, NULL);
-		vm->old_reg = reg;
-		vm->status = -VB_EAGAIN;
-		vbh_kick();
-	}
-}
-
 /* vCPUs that passed no hook since our module came have no object yet. */
 static struct vbh_vm *vbh_discover_vcpus(const struct kvm_vcpu *caller)
 {
@@ -152,7 +136,7 @@ static long vbh_may_register(struct vbh_vm *vm)
 	raw_spin_lock_irqsave(&vbh_lock, flags);
 	reg = rcu_dereference_protected(vm->reg, lockdep_is_held(&vbh_lock));
 	if (reg && READ_ONCE(reg->hdr->cookie) != reg->layout.cookie) {
-		vbh_detach(vm);
+		vbh_vm_detach(vm, false);
 		err = -VB_EAGAIN;
 	} else if (vm->dying || reg) {
 		err = -VB_EBUSY;
@@ -225,7 +209,7 @@ static long vbh_op_unregister(struct kvm_vcpu *vcpu, u64 cookie)
 	if (!cookie || vm->cookie != cookie) {
 		err = -VB_ENOENT;
 	} else {
-		vbh_detach(vm);
+		vbh_vm_detach(vm, true);
 		atomic64_inc(&vm->count[VBH_VM_UNREGISTERED]);
 	}
 	raw_spin_unlock_irqrestore(&vbh_lock, flags);
@@ -306,6 +290,7 @@ long vbh_hypercall(struct kvm_vcpu *vcpu, u64 op, u64 a1, u64 a2, u64 a3)
  *
  * The memory may soon belong to a fresh kernel. The guest did not say
  * good-bye, so nobody waits for the end of our writes but the cookie check.
+ * Those that other CPUs are just in the middle of are the last.
  * Context: any.
  */
 void vbh_vm_reset(const struct kvm *kvm)
@@ -316,7 +301,7 @@ void vbh_vm_reset(const struct kvm *kvm)
 	raw_spin_lock_irqsave(&vbh_lock, flags);
 	vm = vbh_vm_find(kvm);
 	if (vm && vm->cookie) {
-		vbh_detach(vm);
+		vbh_vm_detach(vm, false);
 		atomic64_inc(&vm->count[VBH_VM_RESET]);
 	}
 	raw_spin_unlock_irqrestore(&vbh_lock, flags);

@@ -265,7 +265,7 @@ static int vbh_ring_call_return(struct kretprobe_instance *ri,
 				struct pt_regs *regs)
 {
 	struct vbh_ring_call *c = (struct vbh_ring_call *)ri->data;
-	struct vbh_ring_mm *new = NULL;
+	struct vbh_ring_mm *new;
 	struct vbh_ring_dev *dev;
 	unsigned long flags;
 
@@ -275,9 +275,8 @@ static int vbh_ring_call_return(struct kretprobe_instance *ri,
 		vbh_rings_forget(c->file, NULL);
 		return 0;
 	}
-	/* From the free lists only, as in vbh_vcpu_discover(). */
-	if (!vbh_ring_mm_find(current->mm))
-		new = kzalloc(sizeof(*new), __GFP_NOWARN);
+	/* Always: who has one could lose it before the lock is taken. */
+	new = kzalloc(sizeof(*new), GFP_NOWAIT | __GFP_NOWARN);
 	raw_spin_lock_irqsave(&vbh_rings_lock, flags);
 	dev = vbh_ring_dev_get(c->file, &new);
 	if (dev)

@@ -226,9 +226,10 @@ void vbh_on_load(struct kvm_vcpu *vcpu)
 	 * A cookie is there from the request on: nothing is mapped yet then.
 	 * One that lost its CPU inside KVM_RUN was not reset: KVM may be just
 	 * leaving a nested guest or system management mode, with their cr0.
+	 * What another ioctl has done is seen when the next one comes.
 	 */
 	if (unlikely(READ_ONCE(v->vm->cookie) && vbh_was_reset(vcpu)) &&
-	    (v->word & VBH_STATE_MASK) != VB_VCPU_PREEMPTED)
+	    !v->within)
 		vbh_vm_reset(vcpu->kvm);
 	gone = v->changed_tsc;
 	this_cpu_write(vbh_has_vcpu, true);
@@ -274,6 +275,9 @@ void vbh_on_put(struct kvm_vcpu *vcpu)
 	}
 	this_cpu_write(vbh_has_vcpu, false);
 	state = vbh_put_state(vcpu);
+	/* vcpu_put(), at the end of an ioctl, is called by one that runs. */
+	v->within = state == VB_VCPU_PREEMPTED ||
+		    READ_ONCE(current->__state) != TASK_RUNNING;
 	WRITE_ONCE(v->task, current);
 	smp_wmb();	/* who sees that sees whom: vbh_holder_irq() */
 	if (state != VB_VCPU_PREEMPTED)

@@ -200,20 +200,41 @@ static void vbh_vcpu_unlink(struct vbh_vcpu *v)
 	list_add(&v->gone, &v->vm->gone);
 }
 
-/*
- * Off the hash at once, so that a new VM at the same address is a new object;
- * the area goes as well. The work item frees the rest.
+/**
+ * vbh_vm_detach() - take a VM's area, if it has one, away from the hooks
+ * @vm: the work item will release it
+ * @tell: the guest runs on: it is told when no hook can write any more. Else,
+ *	a reset or the end of the VM, it is told now: when the work item comes to
+ *	it the memory may be somebody else's, and our cookie still be in it
+ *
+ * Context: vbh_lock held.
  */
-static void vbh_vm_unlink(struct vbh_vm *vm)
+void vbh_vm_detach(struct vbh_vm *vm, bool tell)
 {
 	struct vbh_reg *reg = rcu_dereference_protected(vm->reg,
 						lockdep_is_held(&vbh_lock));
 
 	lockdep_assert_held(&vbh_lock);
-	if (reg) {
-		RCU_INIT_POINTER(vm->reg, NULL);
-		vm->old_reg = reg;
-	}
+	/* What has been taken away before: whoever had a reason not to. */
+	vm->tell = tell && (vm->cookie || vm->tell);
+	WRITE_ONCE(vm->cookie, 0);	/* a set-up under way notices */
+	if (!reg)
+		return;
+	RCU_INIT_POINTER(vm->reg, NULL);
+	vm->old_reg = reg;
+	vm->status = -VB_EAGAIN;
+	if (!tell)
+		vbh_area_tell(reg);
+	vbh_kick();
+}
+
+/*
+ * Off the hash at once, so that a new VM at the same address is a new object;
+ * the area goes as well. The work item frees the rest.
+ */
+static void vbh_vm_unlink(struct vbh_vm *vm, bool tell)
+{
+	vbh_vm_detach(vm, tell);
 	hlist_del_rcu(&vm->node);
 	vm->unlinked = true;
 	vbh_kick();
@@ -232,7 +253,7 @@ void vbh_vcpu_destroyed(const struct kvm_vcpu *vcpu)
 		vm = v->vm;
 		vbh_vcpu_unlink(v);
 		if (vm->dying && !vm->nr_vcpus)
-			vbh_vm_unlink(vm);
+			vbh_vm_unlink(vm, false);
 	}
 	raw_spin_unlock_irqrestore(&vbh_lock, flags);
 }
@@ -254,7 +275,7 @@ void vbh_vm_destroyed(const struct kvm *kvm)
 		vm->dying = true;
 		/* It is known by its vCPUs, and those go after this: never yet. */
 		if (!vm->nr_vcpus)
-			vbh_vm_unlink(vm);
+			vbh_vm_unlink(vm, false);
 	}
 	raw_spin_unlock_irqrestore(&vbh_lock, flags);
 }
@@ -273,7 +294,7 @@ void vbh_vm_drop_all(void)
 		vm->dying = true;
 		list_for_each_entry_safe(v, next, &vm->vcpus, list)
 			vbh_vcpu_unlink(v);
-		vbh_vm_unlink(vm);
+		vbh_vm_unlink(vm, true);
 	}
 	raw_spin_unlock_irqrestore(&vbh_lock, flags);
 
@@ -302,8 +323,9 @@ static void vbh_vm_setup(struct vbh_vm *vm, struct vbh_request *req)
 	}
 	raw_spin_unlock_irqrestore(&vbh_lock, flags);
 
-	reg = vbh_area_map(req, &err);
-	if (!reg)
+	reg = vbh_area_map(req, &vm->cookie, &err);
+	/* -VB_EAGAIN: nobody wants it any more. */
+	if (!reg && err != -VB_EAGAIN)
 		vbh_count_refusal(err);
 	vb_fault_wait("setup");
 
@@ -348,6 +370,7 @@ struct vbh_todo {
 	struct vbh_vm *vm;
 	struct vbh_request *request;
 	struct vbh_reg *old_reg;
+	bool tell;
 	bool add_dir;
 	bool free;
 };
@@ -369,6 +392,7 @@ static bool vbh_next_todo(struct vbh_todo *todo)
 		todo->request = vm->request;
 		vm->request = NULL;
 		todo->old_reg = vm->old_reg;
+		todo->tell = vm->tell;
 		vm->old_reg = NULL;
 		/* At the end: a busy VM does not keep others waiting. */
 		if (todo->free)
@@ -422,7 +446,9 @@ static void vbh_maintain(struct work_struct *work)
 		if (todo.old_reg) {
 			/* Hooks that still use it are read sides. */
 			synchronize_rcu();
-			vbh_area_release(todo.old_reg, true);
+			if (todo.tell)
+				vbh_area_tell(todo.old_reg);
+			vbh_area_release(todo.old_reg);
 			raw_spin_lock_irqsave(&vbh_lock, flags);
 			if (!vm->request && !vm->old_reg && !todo.request)
 				vm->status = -VB_ENOENT;

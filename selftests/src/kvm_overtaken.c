@@ -10,9 +10,9 @@
 
 static struct minivm vm;
 
-static void work_item_waits(void)
+static void work_item_waits(const char *point)
 {
-	set_parameter("fail_point", "setup");
+	set_parameter("fail_point", point);
 	set_parameter("fail_at", "-1");
 }
 
@@ -22,11 +22,11 @@ static void work_item_goes_on(void)
 }
 
 /* Taken, and the work item has come so far that @counter has grown. */
-static void taken(const char *counter, const char *name)
+static void taken(const char *point, const char *counter, const char *name)
 {
 	long before = stat_of(counter), ret;
 
-	work_item_waits();
+	work_item_waits(point);
 	ret = vm_op(&vm, VB_OP_REGISTER, VM_AREA, VB_ABI_VERSION, COOKIE);
 	report(!ret && AWAIT(stat_of(counter) > before), name);
 }
@@ -35,7 +35,7 @@ static void unregisters(void)
 {
 	struct vb_header *h = vm_header(&vm, VM_AREA, 4, COOKIE);
 
-	taken("pages_pinned", "unregisters: it has been pinned");
+	taken("setup", "pages_pinned", "unregisters: it has been pinned");
 	expect(vm_op(&vm, VB_OP_UNREGISTER, 0, 0, COOKIE), 0,
 	       "unregisters: meanwhile");
 	expect(vm_op(&vm, VB_OP_STATUS, 0, 0, COOKIE), -VB_EAGAIN,
@@ -58,7 +58,7 @@ static void unregisters_refused(void)
 	}
 	vm_memory(&vm, 1, SIDE, p, VB_PAGE_SIZE, 0);
 	h->gfn[1] = SIDE >> VB_PAGE_SHIFT;
-	taken("refused_efault", "refused: it could not be pinned");
+	taken("setup", "refused_efault", "refused: it could not be pinned");
 	expect(vm_op(&vm, VB_OP_UNREGISTER, 0, 0, COOKIE), 0,
 	       "refused: unregisters before it knows");
 	work_item_goes_on();
@@ -73,10 +73,33 @@ static void unregisters_refused(void)
 	expect(vm_unregister(&vm, COOKIE), -VB_ENOENT, "refused: and left");
 }
 
+/* The table's pages are others' already, the header is still what it was. */
+static void reset(void)
+{
+	struct vb_header *h = vm_header(&vm, VM_AREA, 4, COOKIE);
+	unsigned char *table = (unsigned char *)vm_host_table(h);
+	long refused = stat_of("refused_eagain");
+	int i, kept = 1;
+
+	taken("begin", "pages_pinned", "reset: it has been pinned");
+	vm_reset_mode(&vm, 0);
+	vm_mode(&vm, 0, 0);
+	memset(table, 0x5a, VB_PAGE_SIZE);
+	work_item_goes_on();
+	expect(vm_wait_status(&vm, COOKIE, -VB_EAGAIN), -VB_ENOENT,
+	       "reset: it is gone");
+	for (i = 0; i < (int)VB_PAGE_SIZE; i++)
+		kept &= table[i] == 0x5a;
+	report(kept && h->host_status == VB_HOST_NONE,
+	       "reset: nothing has been written");
+	expect(stat_of("refused_eagain"), refused, "reset: nothing is refused");
+	report(!pages_held(), "reset: nothing stays pinned");
+}
+
 static void destroyed(int folders)
 {
 	vm_header(&vm, VM_AREA, 4, COOKIE);
-	taken("pages_pinned", "destroyed: it has been pinned");
+	taken("setup", "pages_pinned", "destroyed: it has been pinned");
 	vm_destroy(&vm);
 	work_item_goes_on();
 	report(all_unpinned(), "destroyed: nothing stays pinned");
@@ -96,6 +119,7 @@ int main(void)
 	vm_create(&vm, 1);
 	unregisters();
 	unregisters_refused();
+	reset();
 	destroyed(folders);
 	return end();
 }

@@ -4,7 +4,10 @@
  * unregistering, by a reset and by the end of the VM. Prints KTAP. Needs
  * /dev/kvm and vbalance_host; reads its counters in debugfs.
  */
+#include <linux/userfaultfd.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "hosttest.h"
@@ -78,6 +81,7 @@ static void again_and_reset(struct minivm *m)
 	struct vb_header *h = vm_header(m, VM_AREA, 4, COOKIE + 1);
 	struct vb_vcpu_host *t = vm_host_table(h);
 	__u64 changes;
+	unsigned int i, kept;
 
 	expect(vm_register(m, VM_AREA, COOKIE + 1), 0, "registered again");
 
@@ -98,14 +102,142 @@ static void again_and_reset(struct minivm *m)
 	vm_reset_mode(m, 0);
 	/* The next load of the vCPU sees it. */
 	vm_mode(m, 0, 0);
-	vm_op(m, VB_OP_PROBE, 0, 0, 0);
+	report(h->host_status == VB_HOST_GONE,
+	       "a reset: the guest is told before it runs again");
+	/* From now on it is what others make of it. */
+	h->host_status = 77;
+	memset(h->running, 0x55, sizeof(h->running));
 	report(vm_wait_status(m, COOKIE + 2, -VB_EAGAIN) == -VB_ENOENT,
 	       "a reset ends the registration");
-	report(h->host_status == VB_HOST_GONE, "the guest is told");
+	kept = h->host_status == 77;
+	for (i = 0; i < sizeof(h->running); i++)
+		kept &= ((unsigned char *)h->running)[i] == 0x55;
+	report(kept, "a reset: nothing is written into what comes next");
 	changes = t[0].changed_tsc;
 	vm_op(m, VB_OP_PROBE, 0, 0, 0);
 	report(t[0].changed_tsc == changes, "no writes after a reset");
 	report(all_unpinned(), "a reset unpins");
+}
+
+#define REAL_CODE	0x3000
+#define REAL_MISSING	0x8000
+#define REAL_MARK	0x9000
+
+static struct kvm_run *real_run;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	real_run->immediate_exit = 1;
+}
+
+static void *real_thread(void *arg)
+{
+	struct minivm *m = arg;
+
+	while (!ioctl(m->vcpu[0], KVM_RUN, 0))
+		;
+	return NULL;
+}
+
+/* A thread that touches what is missing in @at waits. Return: a userfaultfd. */
+static int missing(void *at)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = {
+		.range = { .start = (unsigned long)at, .len = VB_PAGE_SIZE },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	vm_must(madvise(at, VB_PAGE_SIZE, MADV_DONTNEED), "MADV_DONTNEED");
+	vm_must(ioctl(fd, UFFDIO_API, &api), "UFFDIO_API");
+	vm_must(ioctl(fd, UFFDIO_REGISTER, &range), "UFFDIO_REGISTER");
+	return fd;
+}
+
+static long status_from_other(struct minivm *m, long while_is)
+{
+	long ret = while_is;
+	int i;
+
+	for (i = 0; i < 5000 && ret == while_is; i++, usleep(2000))
+		ret = vm_call(m, 1, VB_HYPERCALL, VB_OP_STATUS, 0, 0, COOKIE);
+	return ret;
+}
+
+/*
+ * The boot vCPU sleeps in real mode, inside KVM_RUN: so does one that has just
+ * left its nested guest while KVM waits for a page of this one. It was not reset.
+ */
+static void sleeps_within(void)
+{
+	static const unsigned char code[] = {
+		0xa0, 0x00, 0x80,		/* mov al, [REAL_MISSING] */
+		0xc6, 0x06, 0x00, 0x90, 0x01,	/* mov byte [REAL_MARK], 1 */
+		0xeb, 0xfe,			/* jmp . */
+	};
+	unsigned char *mem = mmap(NULL, VM_MEM, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+				  -1, 0);
+	struct kvm_regs regs = { .rip = REAL_CODE, .rflags = 2 };
+	struct sigaction sa = { .sa_handler = on_signal };
+	struct uffdio_zeropage page;
+	struct pollfd wait;
+	pthread_t thread;
+	struct minivm m;
+	int i;
+
+	if (mem == MAP_FAILED)
+		vm_must(-1, "mmap");
+	wait.fd = missing(mem + REAL_MISSING);
+	wait.events = POLLIN;
+	if (wait.fd < 0) {
+		skip("the boot vCPU sleeps in KVM_RUN", "no userfaultfd");
+		munmap(mem, VM_MEM);
+		return;
+	}
+	vm_new(&m, mem, 0);
+	memcpy(mem + REAL_CODE, code, sizeof(code));
+	for (i = 0; i < 2; i++) {
+		vm_add_vcpu(&m);
+		vm_mode(&m, i, 0);
+	}
+	vm_reset_mode(&m, 0);
+	vm_must(ioctl(m.vcpu[0], KVM_SET_REGS, &regs), "KVM_SET_REGS");
+	real_run = m.run[0];
+	sigaction(SIGUSR1, &sa, NULL);
+	vm_pthread(&thread, real_thread, &m);
+	report(poll(&wait, 1, 10000 * slowness()) == 1,
+	       "the boot vCPU sleeps in KVM_RUN");
+
+	vm_header(&m, VM_AREA, 4, COOKIE);
+	vm_call(&m, 1, VB_HYPERCALL, VB_OP_REGISTER, VM_AREA, VB_ABI_VERSION,
+		COOKIE);
+	expect(status_from_other(&m, -VB_EAGAIN), 0,
+	       "it sleeps: another one registers");
+	page = (struct uffdio_zeropage) {
+		.range = { .start = (unsigned long)mem + REAL_MISSING,
+			   .len = VB_PAGE_SIZE },
+	};
+	vm_must(ioctl(wait.fd, UFFDIO_ZEROPAGE, &page), "UFFDIO_ZEROPAGE");
+	report(AWAIT(*(volatile unsigned char *)(mem + REAL_MARK)),
+	       "it sleeps: it goes on");
+	expect(status_from_other(&m, -VB_EAGAIN), 0,
+	       "it sleeps: the registration stays");
+	expect(vm_value(&m, "reset"), 0, "it sleeps: this was no reset");
+
+	pthread_kill(thread, SIGUSR1);
+	pthread_join(thread, NULL);
+	real_run->immediate_exit = 0;
+	vm_mode(&m, 0, 0);
+	expect(status_from_other(&m, -VB_EAGAIN), -VB_ENOENT,
+	       "it sleeps: once it has left KVM_RUN it was one");
+	close(wait.fd);
+	vm_destroy(&m);
+	report(all_unpinned(), "it sleeps: unpinned at the end");
 }
 
 /* The largest area there is. */
@@ -173,6 +305,7 @@ int main(void)
 	life(&m);
 	again_and_reset(&m);
 	vm_destroy(&m);
+	sleeps_within();
 	largest();
 	killed();
 	churn();
