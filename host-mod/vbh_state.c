@@ -334,6 +334,7 @@ void vbh_infer_state(struct vbh_vcpu *v, const struct kvm_vcpu *vcpu,
  */
 void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg)
 {
+	unsigned long flags;
 	struct vbh_vcpu *v;
 	u32 word;
 
@@ -361,9 +362,12 @@ void vbh_publish_all(struct vbh_vm *vm, struct vbh_reg *reg)
 			smp_mb();	/* pairs with smp_wmb() in vbh_change() */
 		} while (READ_ONCE(v->word) != word);
 	}
+	/* Locked: VB_HOST_GONE, of a reset, is the last word. */
+	raw_spin_lock_irqsave(&vbh_lock, flags);
 	if (rcu_access_pointer(vm->reg) == reg &&
 	    READ_ONCE(reg->hdr->cookie) == reg->layout.cookie)
 		/* The states above are there before the guest believes them. */
 		smp_store_release(&reg->hdr->host_status, VB_HOST_ACTIVE);
+	raw_spin_unlock_irqrestore(&vbh_lock, flags);
 	rcu_read_unlock_sched();
 }

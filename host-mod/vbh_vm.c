@@ -273,6 +273,8 @@ void vbh_vm_destroyed(const struct kvm *kvm)
 	vm = vbh_vm_find(kvm);
 	if (vm) {
 		vm->dying = true;
+		/* Its memory may be another one's already, if it is a file's. */
+		vbh_vm_detach(vm, false);
 		/* It is known by its vCPUs, and those go after this: never yet. */
 		if (!vm->nr_vcpus)
 			vbh_vm_unlink(vm, false);
@@ -370,7 +372,6 @@ struct vbh_todo {
 	struct vbh_vm *vm;
 	struct vbh_request *request;
 	struct vbh_reg *old_reg;
-	bool tell;
 	bool add_dir;
 	bool free;
 };
@@ -392,7 +393,6 @@ static bool vbh_next_todo(struct vbh_todo *todo)
 		todo->request = vm->request;
 		vm->request = NULL;
 		todo->old_reg = vm->old_reg;
-		todo->tell = vm->tell;
 		vm->old_reg = NULL;
 		/* At the end: a busy VM does not keep others waiting. */
 		if (todo->free)
@@ -446,8 +446,11 @@ static void vbh_maintain(struct work_struct *work)
 		if (todo.old_reg) {
 			/* Hooks that still use it are read sides. */
 			synchronize_rcu();
-			if (todo.tell)
+			raw_spin_lock_irqsave(&vbh_lock, flags);
+			/* Unless the VM has ended since. */
+			if (vm->tell)
 				vbh_area_tell(todo.old_reg);
+			raw_spin_unlock_irqrestore(&vbh_lock, flags);
 			vbh_area_release(todo.old_reg);
 			raw_spin_lock_irqsave(&vbh_lock, flags);
 			if (!vm->request && !vm->old_reg && !todo.request)

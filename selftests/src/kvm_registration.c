@@ -148,7 +148,8 @@ static int missing(void *at)
 		.range = { .start = (unsigned long)at, .len = VB_PAGE_SIZE },
 		.mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	/* Else poll() does not wait. */
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0)
 		return -1;
@@ -210,12 +211,12 @@ static void sleeps_within(void)
 	real_run = m.run[0];
 	sigaction(SIGUSR1, &sa, NULL);
 	vm_pthread(&thread, real_thread, &m);
-	report(poll(&wait, 1, 10000 * slowness()) == 1,
-	       "the boot vCPU sleeps in KVM_RUN");
+	report(poll(&wait, 1, 10000 * slowness()) == 1 &&
+	       wait.revents == POLLIN, "the boot vCPU sleeps in KVM_RUN");
 
 	vm_header(&m, VM_AREA, 4, COOKIE);
-	vm_call(&m, 1, VB_HYPERCALL, VB_OP_REGISTER, VM_AREA, VB_ABI_VERSION,
-		COOKIE);
+	expect(vm_call(&m, 1, VB_HYPERCALL, VB_OP_REGISTER, VM_AREA,
+		       VB_ABI_VERSION, COOKIE), 0, "it sleeps: another one asks");
 	expect(status_from_other(&m, -VB_EAGAIN), 0,
 	       "it sleeps: another one registers");
 	page = (struct uffdio_zeropage) {
