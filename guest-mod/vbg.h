@@ -284,6 +284,7 @@ struct vbg_irq {
 	/* Redirection: under desc->lock, or before it is seen. */
 	int key_nr;		/* 0 .. VB_MAX_KEYS - 1, -1: none */
 	bool fresh;		/* not looked at yet; under vbg_irqs_mutex */
+	bool leaving;		/* the table: no key any more */
 	bool known;		/* the two below are right */
 	bool remapped;		/* by an interrupt remapping unit */
 	bool logical;		/* destination mode */
@@ -398,6 +399,7 @@ void vbg_note_signal(struct vbg_irq *i);
 
 void vbg_redirect_adopt(struct vbg_irq *i);
 void vbg_redirect_forget(struct vbg_irq *i);
+void vbg_redirect_unkey(const struct vbg_irq *i);
 bool vbg_redirect_refresh(void);
 void vbg_redirect_look(struct vbg_cpu *c, int cpu, u64 now);
 void vbg_redirect_overtaken(const struct vbg_irq *i, int cpu);

@@ -429,20 +429,35 @@ static bool vbg_table_has(const struct vbg_table *t, const struct vbg_irq *i)
 	return false;
 }
 
+/* Those that leave are not found any more. */
+static void vbg_table_erase(const struct vbg_table *old,
+			    const struct vbg_table *new)
+{
+	int n;
+
+	for (n = 0; old && n < old->nr; n++) {
+		if (vbg_table_has(new, old->irqs[n]))
+			continue;
+		/* What a probe that had begun before has stored. */
+		vbg_redirect_unkey(old->irqs[n]);
+		/* Not if there was no memory to find it by. */
+		if (vbg_irq_find(old->irqs[n]->irq) == old->irqs[n])
+			xa_erase(&vbg_xa, old->irqs[n]->irq);
+	}
+}
+
 static void vbg_table_install(struct vbg_table *new)
 {
 	struct vbg_table *old = rcu_dereference_protected(vbg_table,
 					lockdep_is_held(&vbg_irqs_mutex));
 	int n;
 
-	for (n = 0; old && n < old->nr; n++) {
-		if (vbg_table_has(new, old->irqs[n]))
-			continue;
-		/* The number may be another one's already. */
-		if (vbg_irq_find(old->irqs[n]->irq) == old->irqs[n])
-			xa_erase(&vbg_xa, old->irqs[n]->irq);
-		vbg_redirect_forget(old->irqs[n]);
-	}
+	for (n = 0; old && n < old->nr; n++)
+		if (!vbg_table_has(new, old->irqs[n]))
+			vbg_redirect_forget(old->irqs[n]);
+	/* Tracepoints and hooks that still use the old ones are read sides. */
+	synchronize_rcu();
+	vbg_table_erase(old, new);
 	for (n = 0; new && n < new->nr; n++) {
 		struct vbg_irq *found = vbg_irq_find(new->irqs[n]->irq);
 
@@ -457,7 +472,6 @@ static void vbg_table_install(struct vbg_table *new)
 				new->irqs[n]->irq);
 	}
 	rcu_assign_pointer(vbg_table, new);
-	/* Tracepoints and hooks that still use the old ones are read sides. */
 	synchronize_rcu();
 	for (n = 0; old && n < old->nr; n++) {
 		if (vbg_table_has(new, old->irqs[n]))

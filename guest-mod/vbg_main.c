@@ -213,6 +213,7 @@ static int vbg_cpu_offline(unsigned int cpu)
 {
 	vbg_redirect_cpu_off(cpu);
 	vbg_borrow_cpu_off(cpu);
+	vbg_maintain_soon();
 	return 0;
 }
 

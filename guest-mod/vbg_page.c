@@ -170,6 +170,8 @@ static void vbg_page_dead(const struct vbg_area *a, enum vbg_stat why)
 {
 	struct vbg_area *old = (struct vbg_area *)a;
 
+	/* Its keys follow no move any more: the host shall not use them. */
+	WRITE_ONCE(old->hdr->cookie, 0);
 	/* One of several CPUs that notice at once. */
 	if (cmpxchg((struct vbg_area * __force *)&vbg_active, old, NULL) != old)
 		return;
@@ -515,6 +517,9 @@ static void vbg_page_goodbye(void)
 static void vbg_page_leave(void)
 {
 	vbg_maintain_stop();
+	/* As in vbg_page_dead(). */
+	if (vbg_area)
+		WRITE_ONCE(vbg_area->hdr->cookie, 0);
 	RCU_INIT_POINTER(vbg_active, NULL);
 	WRITE_ONCE(vbg_leaving, true);
 	if (vbg_kept)

@@ -11,7 +11,8 @@
  * arch/x86/kernel/apic/vector.c); the probes change the key there, whoever
  * moves the interrupt. While the MSI is being rewritten it matches no key and
  * is delivered as it is. All writers of a key hold desc->lock, or are the only
- * ones who know the interrupt.
+ * ones who know the interrupt. A CPU that is offline traces nothing, and it is
+ * when it moves its interrupts away (fixup_irqs()): their keys go before.
  *
  * Pending bits are looked for in every interrupt and tick of every vCPU: its
  * own (the redirection vector, or whatever comes first), and those of vCPUs
@@ -144,7 +145,12 @@ static void vbg_key_store(const struct vbg_irq *i, u64 key)
 	WRITE_ONCE(a->redirect->key[i->key_nr], key);
 }
 
-static void vbg_redirect_unkey(const struct vbg_irq *i)
+/**
+ * vbg_redirect_unkey() - take the key away
+ * @i: entry that leaves the table: no probe stores a key that begins later
+ * Context: under vbg_irqs_mutex.
+ */
+void vbg_redirect_unkey(const struct vbg_irq *i)
 {
 	preempt_disable();
 	vbg_key_store(i, 0);
@@ -155,6 +161,8 @@ static void vbg_redirect_unkey(const struct vbg_irq *i)
  * vbg_redirect_forget() - take the key number away again
  * @i: entry that leaves the table
  *
+ * The probes must find it for a grace period more: a key that one of them
+ * stores after this has to follow the next move (vbg_redirect_unkey()).
  * Context: under vbg_irqs_mutex. The host may still be about to set its bit:
  * see vbg_redirect_last_look(), which must follow before the number is given
  * to another interrupt.
@@ -164,6 +172,7 @@ void vbg_redirect_forget(struct vbg_irq *i)
 	lockdep_assert_held(&vbg_irqs_mutex);
 	if (i->key_nr < 0)
 		return;
+	WRITE_ONCE(i->leaving, true);
 	vbg_redirect_unkey(i);
 	RCU_INIT_POINTER(vbg_keyed[i->key_nr], NULL);
 }
@@ -179,11 +188,12 @@ static u64 vbg_key_of(const struct vbg_irq *i, const struct vbg_area *a,
 {
 	int slot;
 
-	if (!a || cpu < 0 || cpu >= nr_cpu_ids)
+	/* Nor one that goes: vbg_unkey_cpu(). */
+	if (!a || cpu < 0 || cpu >= nr_cpu_ids || !cpu_active(cpu))
 		return 0;
 	slot = READ_ONCE(a->slot[cpu]);
 	if (slot < 0 || !vbg_redirect_on() || !i->known || i->remapped ||
-	    vbg_is_lazy(i) ||
+	    vbg_is_lazy(i) || READ_ONCE(i->leaving) ||
 	    vector < FIRST_EXTERNAL_VECTOR ||
 	    vector == MANAGED_IRQ_SHUTDOWN_VECTOR)
 		return 0;
@@ -259,7 +269,7 @@ static void vbg_key_refresh(struct vbg_irq *i, const struct vbg_area *a)
 	u64 key = 0;
 
 	/* Freed since the scan, and its key with it (vbg_redirect_clear()). */
-	if (vb_fault("refresh") || !d)
+	if (!d)
 		return;
 	desc = irq_data_to_desc(d);
 	raw_spin_lock_irqsave(&desc->lock, flags);
@@ -305,7 +315,8 @@ static void vbg_redirect_publish(const struct vbg_table *t)
 			WRITE_ONCE(a->redirect->key[n], 0);
 	for (n = 0; t && n < t->nr; n++) {
 		nr_keys = max(nr_keys, t->irqs[n]->key_nr + 1);
-		vbg_key_refresh(t->irqs[n], a);
+		if (!vb_fault("refresh"))
+			vbg_key_refresh(t->irqs[n], a);
 	}
 	if (a)
 		WRITE_ONCE(a->redirect->nr_keys, nr_keys);
@@ -553,6 +564,24 @@ static bool vbg_empty_cpu(int cpu)
 	return empty;
 }
 
+/*
+ * No key of that CPU is left, nor comes anew: it has not been active for a grace
+ * period (sched_cpu_deactivate()), and no refresh runs while CPUs go. Those that
+ * find another CPU get a key with the next refresh.
+ */
+static void vbg_unkey_cpu(int cpu)
+{
+	const struct vbg_table *t;
+	int n;
+
+	rcu_read_lock_sched();
+	t = rcu_dereference_sched(vbg_table);
+	for (n = 0; t && n < t->nr; n++)
+		if (READ_ONCE(t->irqs[n]->where) == cpu)
+			vbg_key_refresh(t->irqs[n], NULL);
+	rcu_read_unlock_sched();
+}
+
 /**
  * vbg_redirect_cpu_off() - this CPU goes offline and gets none any more
  * @cpu: this CPU
@@ -565,6 +594,7 @@ void vbg_redirect_cpu_off(int cpu)
 {
 	unsigned long end = jiffies + 2 * HZ;
 
+	vbg_unkey_cpu(cpu);
 	while ((!vbg_empty_cpu(cpu) || vb_fault("offline")) &&
 	       time_before(jiffies, end))
 		usleep_range(200, 500);
@@ -576,8 +606,8 @@ void vbg_redirect_cpu_off(int cpu)
 
 /**
  * vbg_redirect_last_look() - an interrupt leaves the table
- * @i: its key number has been taken away (vbg_redirect_forget()), and a grace
- *	period has passed
+ * @i: its key has been taken away (vbg_redirect_forget(), and a grace period
+ *	later vbg_redirect_unkey()), and no probe finds it any more
  *
  * What the host had set for it before is served; its queue may live on for a
  * while (a driver that is being unbound waits for its requests).
@@ -587,11 +617,6 @@ void vbg_redirect_last_look(struct vbg_irq *i)
 {
 	unsigned long end = jiffies + VBG_SWEEP_PATIENCE;
 
-	/*
-	 * Once more: a probe (vbg_redirect_config) that had found it before it
-	 * left has ended since, and may have stored a key.
-	 */
-	vbg_redirect_unkey(i);
 	while (vbg_sweep_again(i, end))
 		usleep_range(200, 500);
 }

@@ -356,6 +356,22 @@ echo "# $(kept) of $round were redirected and kept"
 ok $? "disabled: what is redirected meanwhile is kept until it is enabled"
 
 # ---- the guest: a CPU goes ----
+# The keys of its interrupts go before it: no move from there is traced.
+keys_of_1() { g 0 'cols $GUEST/irqs key_cpu' | grep -cx 1; }
+keyed() { traffic_more 3; [ "$(keys_of_1)" -gt 0 ]; }
+traffic_start "$(guest_ip 0)"
+guest 0 "echo 1 > /proc/irq/$irq/smp_affinity_list" </dev/null
+check "offline: a CPU has keys" await 60 keyed
+guest_fails refresh -1
+check "offline: it goes" guest 0 'echo 0 > /sys/devices/system/cpu/cpu1/online' </dev/null
+equal "offline: its keys have gone" "$(keys_of_1)" 0
+check "offline: packets are answered" traffic_more 10
+guest_fails refresh 0
+check "offline: it comes" guest 0 'echo 1 > /sys/devices/system/cpu/cpu1/online' </dev/null
+guest 0 "echo 0-3 > /proc/irq/$irq/smp_affinity_list" </dev/null
+check "offline: all have keys again" await 60 redirects_all
+traffic_stop "offline: every packet is answered, once"
+balanced "offline"
 guest_fails offline 1
 check "offline: a CPU goes offline" guest 0 'echo 0 > /sys/devices/system/cpu/cpu1/online' </dev/null
 check "offline: it had to look again" guest_failed
