@@ -170,7 +170,10 @@ static void vbg_page_dead(const struct vbg_area *a, enum vbg_stat why)
 {
 	struct vbg_area *old = (struct vbg_area *)a;
 
-	/* Its keys follow no move any more: the host shall not use them. */
+	/*
+	 * Its keys follow no move any more, and nobody looks at its bits: a host
+	 * that is still there shall not divert.
+	 */
 	WRITE_ONCE(old->hdr->cookie, 0);
 	/* One of several CPUs that notice at once. */
 	if (cmpxchg((struct vbg_area * __force *)&vbg_active, old, NULL) != old)
@@ -459,11 +462,6 @@ void vbg_page_work(void)
 		a = vbg_area;
 		pr_info("host's vbalance is gone: run states from %s\n",
 			vbg_state_source());
-		/*
-		 * Before the sweep, which may take seconds: a host that is
-		 * still there would divert to whom nobody looks at any more.
-		 */
-		WRITE_ONCE(a->hdr->cookie, 0);
 		vbg_redirect_sweep();
 		/* From here on a panic finds nothing to say good-bye to. */
 		WRITE_ONCE(vbg_area, NULL);

@@ -159,16 +159,6 @@ static int missing(void *at)
 	return fd;
 }
 
-static long status_from_other(struct minivm *m, long while_is)
-{
-	long ret = while_is;
-	int i;
-
-	for (i = 0; i < 5000 && ret == while_is; i++, usleep(2000))
-		ret = vm_call(m, 1, VB_HYPERCALL, VB_OP_STATUS, 0, 0, COOKIE);
-	return ret;
-}
-
 /*
  * The boot vCPU sleeps in real mode, inside KVM_RUN: so does one that has just
  * left its nested guest while KVM waits for a page of this one. It was not reset.
@@ -217,7 +207,7 @@ static void sleeps_within(void)
 	vm_header(&m, VM_AREA, 4, COOKIE);
 	expect(vm_call(&m, 1, VB_HYPERCALL, VB_OP_REGISTER, VM_AREA,
 		       VB_ABI_VERSION, COOKIE), 0, "it sleeps: another one asks");
-	expect(status_from_other(&m, -VB_EAGAIN), 0,
+	expect(vm_wait_status_by(&m, 1, COOKIE, -VB_EAGAIN), 0,
 	       "it sleeps: another one registers");
 	page = (struct uffdio_zeropage) {
 		.range = { .start = (unsigned long)mem + REAL_MISSING,
@@ -226,7 +216,7 @@ static void sleeps_within(void)
 	vm_must(ioctl(wait.fd, UFFDIO_ZEROPAGE, &page), "UFFDIO_ZEROPAGE");
 	report(AWAIT(*(volatile unsigned char *)(mem + REAL_MARK)),
 	       "it sleeps: it goes on");
-	expect(status_from_other(&m, -VB_EAGAIN), 0,
+	expect(vm_wait_status_by(&m, 1, COOKIE, -VB_EAGAIN), 0,
 	       "it sleeps: the registration stays");
 	expect(vm_value(&m, "reset"), 0, "it sleeps: this was no reset");
 
@@ -234,7 +224,7 @@ static void sleeps_within(void)
 	pthread_join(thread, NULL);
 	real_run->immediate_exit = 0;
 	vm_mode(&m, 0, 0);
-	expect(status_from_other(&m, -VB_EAGAIN), -VB_ENOENT,
+	expect(vm_wait_status_by(&m, 1, COOKIE, -VB_EAGAIN), -VB_ENOENT,
 	       "it sleeps: once it has left KVM_RUN it was one");
 	close(wait.fd);
 	vm_destroy(&m);

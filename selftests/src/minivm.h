@@ -376,8 +376,11 @@ static inline struct vb_redirect *vm_redirect(struct vb_header *h)
 				      h->redirect_page * VB_PAGE_SIZE);
 }
 
-/* Asks for the status until it is no longer @while_is (10 s at most). */
-static inline long vm_wait_status(struct minivm *m, __u64 cookie, long while_is)
+/*
+ * vCPU @by asks for the status until it is no longer @while_is (10 s at most).
+ */
+static inline long vm_wait_status_by(struct minivm *m, int by, __u64 cookie,
+				     long while_is)
 {
 	long ret = while_is;
 	int i;
@@ -385,9 +388,14 @@ static inline long vm_wait_status(struct minivm *m, __u64 cookie, long while_is)
 	for (i = 0; i < 5000 && ret == while_is; i++) {
 		if (i)
 			usleep(2000);
-		ret = vm_op(m, VB_OP_STATUS, 0, 0, cookie);
+		ret = vm_call(m, by, VB_HYPERCALL, VB_OP_STATUS, 0, 0, cookie);
 	}
 	return ret;
+}
+
+static inline long vm_wait_status(struct minivm *m, __u64 cookie, long while_is)
+{
+	return vm_wait_status_by(m, 0, cookie, while_is);
 }
 
 /* Registration to its end; returns the final status. */
