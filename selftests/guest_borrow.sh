@@ -11,7 +11,6 @@
 . "$KTAP_DIR/redirectlib.sh"
 unload vbalance_host
 
-parameter() { guest 0 "echo $2 > /sys/module/vbalance_guest/parameters/$1" </dev/null; }
 over() { [ "$(gstat "$1")" -gt "$2" ]; }
 more_of() {	# NAME: with traffic it grows
 	before=$(gstat "$1")
@@ -116,7 +115,7 @@ more 3
 none_of "timer_armed timer_fired timer_borrowed" "borrow_cpu=0: the timer is not armed, and serves nothing"
 parameter borrow_cpu 2
 
-remap none
+parameter remap none
 more 3
 none_of borrowed "remap=none: nothing is borrowed"
 none_of timer_armed "remap=none: the timer is not armed"

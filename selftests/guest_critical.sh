@@ -37,7 +37,8 @@ guest 0 'kill $(cat /tmp/dd.pid)' </dev/null
 # ---- until the soft interrupt is over ----
 # Looks from here, and when NAPI ran there, on one clock. policy=paper moves
 # interrupts at rest as well.
-guest 0 'cd /sys/module/vbalance_guest/parameters && echo auto > remap && echo cost > policy' </dev/null
+parameter remap auto
+parameter policy cost
 traffic_more 10
 g 0 "TRACE_CLOCK=x86-tsc; trace_on irq/softirq_entry napi/napi_poll"
 # On a slow machine there are a few polls in a second, at times none.

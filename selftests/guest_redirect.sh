@@ -27,9 +27,6 @@ unlike() {
 			END { if (!n[0] || !n[1]) print "none" }'
 }
 alike() { [ -z "$(unlike "$1")" ]; }
-redirect_tx() {
-	guest 0 "echo $1 > /sys/module/vbalance_guest/parameters/redirect_tx" </dev/null
-}
 equal "every interrupt of a queue has a key" "$(unlike key)" ""
 equal "the host is told which are of transmit queues" \
 	"$(g 0 'cols $GUEST/irqs name transmit' | awk '
@@ -46,7 +43,7 @@ scsi_served() {
 }
 check "SCSI interrupts are redirected, and what is written is read" await 120 scsi_served
 check "those of transmit queues too" await 120 every_device redirected name 'virtio[0-9]*-output'
-redirect_tx 0
+parameter redirect_tx 0
 check "redirect_tx=0: those of transmit queues have none" await 20 alike transmit
 before=$(of 'virtio[0-9]*-output' borrowed | awk '{ s += $1 } END { print s }')
 tx_borrowed() {
@@ -54,7 +51,7 @@ tx_borrowed() {
 	[ "$(of 'virtio[0-9]*-output' borrowed | awk '{ s += $1 } END { print s }')" -gt "$before" ]
 }
 check "and are served by others all the same" await 120 tx_borrowed
-redirect_tx 1
+parameter redirect_tx 1
 check "redirect_tx=1: all have one again" await 20 alike key
 # Where: by the kernel's own table, on CPUs that do not own them, just as often as
 # our events say. Read while none comes (the packets pause), each line: irq, owner,
@@ -256,10 +253,9 @@ done
 
 # So do they by moves, ours and irqbalance's.
 has_grown() { more 3; [ "$(gstat "$1")" -gt "$2" ]; }
-policy() { guest 0 "echo $1 > /sys/module/vbalance_guest/parameters/policy" </dev/null; }
-policy paper
+parameter policy paper
 check "policy=paper: interrupts are moved" await 120 has_grown moves $(($(gstat moves) + 10))
-policy cost
+parameter policy cost
 keys_fit "moved by us"
 before=$(gstat foreign)
 guest 0 "irqbalance --foreground -t ${SLOW:-1} >/dev/null 2>&1 </dev/null &" </dev/null
@@ -270,12 +266,12 @@ check "irqbalance ends" guest 0 'killall irqbalance' </dev/null
 g 0 settle
 
 # The parameter, live.
-remap none
+parameter remap none
 sleep 2
 before=$(host_count diverted)
 check "remap=none: all goes on" more 8
 equal "and the host redirects nothing" "$(host_count diverted)" "$before"
-remap redirect
+parameter remap redirect
 grows() { more 5; [ "$(host_count diverted)" -gt "$before" ]; }
 check "remap=redirect: it does again" await 120 grows
 

@@ -57,7 +57,7 @@ check "packed rings: all goes on" more 8
 equal "packed rings: without the timer" "$(gstat timer_armed)" "$before"
 or_borrowed
 at_rest
-remap none
+parameter remap none
 check "remap=none: listed as off" await 20 states_are off
 end
 
@@ -136,9 +136,9 @@ UNUSED=$(g 0 'cols $GUEST/irqs redirect name' | sed -n 's/^key \(.*\)-.*/\1/p' |
 both_borrowed
 # One vCPU has vectors for some 200: others are tried, too. In one look, 64.
 follow() { [ "$(g 0 'cols $GUEST/irqs last_reason' | grep -c -x move_follow)" -gt 200 ]; }
-guest 0 'echo single > /sys/module/vbalance_guest/parameters/mapping' </dev/null
+parameter mapping single
 check "many queues: mapping=single: more follow than one look judges" await 300 follow
-guest 0 'echo per-irq > /sys/module/vbalance_guest/parameters/mapping' </dev/null
+parameter mapping per-irq
 check "many queues: all goes on after that" more 8
 at_rest_alone
 end

@@ -160,6 +160,9 @@ guest_module() {
 	guest "$lab_n" "BUSY=\$(pidof burn); . /lab/selftests/guestlib.sh; calmly $lab_do" </dev/null
 }
 
+# parameter NAME VALUE: of the module in guest 0
+parameter() { guest 0 "echo $2 > /sys/module/vbalance_guest/parameters/$1" </dev/null; }
+
 # ---- counters of redirection, of guest 0 ----
 
 host_count() { stat_of "$(vm_dir 0)/registration" "$1"; }

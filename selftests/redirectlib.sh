@@ -7,7 +7,6 @@ load vbalance_host
 IP=$(guest_ip 0)
 IP1=$(guest_ip 0 1)
 gstat() { g 0 gstat "$1"; }
-remap() { guest 0 "echo $1 > /sys/module/vbalance_guest/parameters/remap" </dev/null; }
 
 # begin NAME [WORD...]: a guest under load, with extra words for its QEMU
 begin() {
