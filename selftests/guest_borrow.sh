@@ -119,7 +119,7 @@ parameter remap none
 more 3
 none_of borrowed "remap=none: nothing is borrowed"
 none_of timer_armed "remap=none: the timer is not armed"
-remap borrow
+parameter remap borrow
 check "remap=borrow: it goes on" more_of borrowed
 
 at_rest_alone

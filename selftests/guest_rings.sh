@@ -31,7 +31,7 @@ both_borrowed() {
 armed() { more 3; [ "$(gstat timer_armed)" -gt 0 ]; }
 # What a guest without a host module would get of these rings.
 or_borrowed() {
-	check "$name: or borrowed" remap borrow
+	check "$name: or borrowed" parameter remap borrow
 	count_from_here
 	check "$name: network interrupts are borrowed" await 120 every_device borrowed name 'virtio[0-9]*-input'
 	check "$name: block interrupts are borrowed" await 120 every_device borrowed name 'virtio[0-9]*-req'
@@ -95,7 +95,7 @@ equal "xAPIC: every interrupt of a queue has a key, with its kind of destination
 echo "# xAPIC: $keys"
 check "shared vector: network interrupts are redirected" await 120 every_device redirected kind net
 check "shared vector: block interrupts are redirected" await 120 every_device redirected kind blk
-check "shared vector: or borrowed" remap borrow
+check "shared vector: or borrowed" parameter remap borrow
 count_from_here
 check "shared vector: network interrupts are borrowed" await 120 every_device borrowed kind net
 check "shared vector: block interrupts are borrowed" await 120 every_device borrowed kind blk
