@@ -21,8 +21,8 @@ all: modules
 help:
 	@echo "make [KDIR=DIR]     build both modules for a kernel (default: the running one)"
 	@echo "make install        install both modules for that kernel (as root)"
-	@echo "make uninstall      remove them again"
-	@echo "make dkms-install   the same by DKMS, which builds them again for every new kernel; and the systemd units"
+	@echo "make uninstall      remove them again; KDIR=/lib/modules/RELEASE/build: those of another kernel, also if its headers have gone"
+	@echo "make dkms-install   the same by DKMS, which builds them again for every new kernel; and the systemd units (KERNEL=RELEASE: for one kernel)"
 	@echo "make dkms-uninstall remove all of that"
 	@echo "make deb [OUT=DIR]  the Debian package vbalance-dkms, into DIR (default: out; needs root)"
 	@echo "make demo           stock, irqbalance and what vBalance can do side by side, in an emulated host (this and what follows: root)"
@@ -30,8 +30,8 @@ help:
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make overhead       what the modules cost a guest's own work, in the same"
 	@echo "make test           unit tests, then the lab tests (root; QUICK=1: as CI, without what takes long)"
-	@echo "make test-long      more of each test, and the soak for ten minutes instead of one"
-	@echo "make test-matrix    the lab tests on pairs of kernels (some six hours; RECORD=FILE: in pieces)"
+	@echo "make test-long      more of each test, and the soak for ten minutes instead of one (RECORD=FILE: in pieces)"
+	@echo "make test-matrix    the lab tests on pairs of kernels (some six hours; RECORD=FILE as well)"
 	@echo "make check          style, compiler and sparse warnings, rules, spelling, the ABI (root)"
 	@echo "make test-debug     all of the lab tests on kernels that watch memory, locks and data races (hours; RECORD=FILE as well)"
 	@echo "make coverage       which lines of the modules the lab tests run"
@@ -54,25 +54,35 @@ modules:
 
 # Where modules_install puts them. Not what `make kernelrelease` says: with
 # Debian 12's headers that is another name.
+# Also of a kernel whose headers have gone, by the name of KDIR.
 FIND_UPDATES = \
 	release=$$(sed -n 's/^\#define UTS_RELEASE "\(.*\)"/\1/p' \
-		$(KDIR)/include/generated/utsrelease.h) && \
-	test -n "$$release" && \
+		$(KDIR)/include/generated/utsrelease.h 2>/dev/null); \
+	release=$${release:-$(patsubst /lib/modules/%/build,%,$(filter /lib/modules/%/build,$(KDIR)))}; \
+	test -n "$$release" || { \
+		echo "Of which kernel? No headers in $(KDIR): KDIR=/lib/modules/RELEASE/build" >&2; \
+		exit 1; }; \
 	updates=$(INSTALL_MOD_PATH)/lib/modules/$$release/updates
 # modules_install leaves it out where the headers have no System.map.
 DEPMOD = depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $$release
 
-install: modules
+NEEDS_ROOT = @test -n "$(INSTALL_MOD_PATH)" || test "$$(id -u)" = 0 || { \
+	echo "make $@ needs root." >&2; exit 1; }
+
+install:
+	$(NEEDS_ROOT)
 	@$(FIND_UPDATES) && for f in $$updates/dkms/vbalance_*; do \
 		! test -e $$f || { \
 			echo "$$f is there already: make dkms-uninstall," >&2; \
 			echo "or remove the package vbalance-dkms, first." >&2; \
 			exit 1; }; done
+	$(MAKE) modules
 	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_DIR=updates modules_install
-	$(FIND_UPDATES) && $(DEPMOD)
+	@$(FIND_UPDATES) && $(DEPMOD)
 
 uninstall:
-	$(FIND_UPDATES) && \
+	$(NEEDS_ROOT)
+	@$(FIND_UPDATES) && \
 	rm -f $$updates/host-mod/vbalance_host.ko* \
 	      $$updates/guest-mod/vbalance_guest.ko* && \
 	for d in $$updates/host-mod $$updates/guest-mod $$updates; do \
@@ -146,7 +156,7 @@ unit:
 # QUICK=1: without what is marked long. BEGIN_WITHIN=MINUTES: boots,
 # and the tests in them, that have not begun by then are skipped.
 test: python
-	lab/lab test $(if $(QUICK),,--long) $(BEGIN_WITHIN:%=--begin-within %)
+	lab/lab test $(if $(filter 1,$(QUICK)),,--long) $(BEGIN_WITHIN:%=--begin-within %)
 
 # RECORD=FILE, here and in the next two: to go on where a run was ended.
 test-long: python

@@ -8,7 +8,7 @@
 #	dkms.sh remove		all versions that this or DKMS knows
 #
 # Only folders that have MARK are removed from /usr/src: others that are named
-# like them (a checkout, say) are somebody's.
+# like them (a checkout, say) are somebody's. It needs root.
 cd "$(dirname "$0")/.." || exit
 MARK=.from-make-dkms-install
 # In such a folder, when it was installed for all kernels that it should be.
@@ -73,20 +73,24 @@ with_modules() {	# [STATE]
 		sed -n "s/^[^,]*, \\([^,]*\\), .*: ${1:-installed}.*/\\1/p"
 }
 
-# cannot_build STATUS VERSION RELEASE REPLACED: a version that is no good must
-# not stay with DKMS, which would build it, as the newest, for the next kernel.
+# cannot_build STATUS VERSION RELEASE OTHERS: a version that is no good must not
+# stay with DKMS, which would build it, as the newest, for the next kernel.
 # STATUS: 77: not a kernel that it is for (dkms.conf)
 cannot_build() {
-	log=$KNOWN/$2/build/make.log
-	if [ -n "$4" ]; then
-		kept=$(mktemp /tmp/vbalance-make.log.XXXXXX) &&
-			cp "$log" "$kept" 2>/dev/null && log=$kept
-		(forget "$2") >&2
-		set -- "$1" "$2" "$3" "What is installed stays"
+	reason="vBalance is for kernels 6.1 to 7.x, x86-64, not real-time"
+	if [ "$1" != 77 ]; then
+		reason="the reason is above"
+		log=$(mktemp /tmp/vbalance-make.log.XXXXXX) || exit
+		if cp "$KNOWN/$2/build/make.log" "$log" 2>/dev/null; then
+			reason="$reason, or in $log"
+		else
+			rm "$log"
+		fi
 	fi
-	reason="the reason is above, or in $log"
-	[ "$1" != 77 ] || reason="vBalance is for kernels 6.1 to 7.x, x86-64, not real-time"
-	echo "Not built for $3. ${4:-No module is installed}; $reason." >&2
+	(forget "$2") >&2
+	left="No module is installed"
+	[ -z "$4" ] || left="What is installed stays"
+	echo "Not built for $3. $left; $reason." >&2
 	exit "$1"
 }
 
@@ -146,6 +150,8 @@ add_and_install() {	# VERSION [KERNEL]
 	touch "$tree/$DONE"
 }
 
+# Before anything that others may not find: Debian has dkms in /usr/sbin.
+[ "$(id -u)" = 0 ] || die "This needs root."
 case $1 in
 install) add_and_install "$2" "$3" ;;
 mayremove) not_a_packages ;;

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make dkms-install`, what DKMS does with it, and `make dkms-uninstall`."""
 
+import re
 import unittest
 
 from chroots import (MAKE_COPY, MAKE_NAME, MAKE_NO_KVM, MAKE_REAL_TIME,
-                     MODULES, VERSION, WHOLE, StoryTest)
+                     MODULES, VERSION, WHOLE, StoryTest, paths)
 
 # Names of kernels decide about the range.
 OUTSIDE = {"old": "6.0.0-1-amd64", "new": "8.0.0-1-amd64"}
@@ -46,6 +47,7 @@ touch {TREE}/file /usr/src/vbalance-9.tar.gz
 # A copy of DKMS's, which has the mark.
 COPY_OURS = (f"cp -a {TREE} /usr/src/vbalance-mine && "
              "rm /usr/src/vbalance-mine/.done")
+THERE_NOT = f"; ! ls -d {TREE} /var/lib/dkms/vbalance/{VERSION} 2>/dev/null"
 THERE = "; ls -d /usr/src/vbalance-* /usr/src/vbalance-*/.done"
 NEWER = f"{VERSION}.1"
 MAKE_NEWER = f"""cp -r /mnt/repo /tmp/newer && cd /tmp/newer &&
@@ -61,6 +63,11 @@ RUNNING = r"""mkdir -p /tmp/bin && cat > /tmp/bin/uname <<-END &&
 END
 chmod +x /tmp/bin/uname && export PATH=/tmp/bin:$PATH || exit
 """
+# As install.md says.
+REBUILD = "".join(
+    line.replace("sudo ", "") for line in re.findall(
+        r"(?m)^    (V=.*\n)    (.*unbuild.*\n)",
+        (paths.REPO / "Documentation/install.md").read_text())[0])
 # DKMS cannot install what it has built for kernel K.
 FAILING = r"""mkdir -p /tmp/failing && cat > /tmp/failing/dkms <<-END &&
 	#!/bin/sh
@@ -107,7 +114,10 @@ class Dkms(StoryTest):
         story.step("strange-install", f"{MAKE} dkms-install KERNEL=$K",
                    K=STRANGE)
         story.step("strange-log", 'grep "no kernel before" '
-                   f"/var/lib/dkms/vbalance/{VERSION}/build/make.log")
+                   "/tmp/vbalance-make.log.*")
+        story.step("strange-forgotten", f"{STATUS}{THERE_NOT}")
+        story.step("strange-next", NEW_HEADERS, K=second)
+        story.step("strange-next-nothing", NOTHING, K=second)
 
         story.step("install", f"{MAKE} dkms-install KERNEL=$K", K=first)
         story.step("status", "dkms status")
@@ -130,8 +140,7 @@ class Dkms(StoryTest):
         story.step("still-enabled", STILL_ENABLED)
         story.step("installed-again", INSTALLED, K=first)
         if WHOLE:
-            story.step("rebuild", f"dkms unbuild vbalance/{VERSION} -k $K && "
-                       f"dkms install vbalance/{VERSION} -k $K", K=first)
+            story.step("rebuild", f"{RUNNING}{REBUILD}", K=first)
             story.step("rebuilt", INSTALLED, K=first)
             newer = "make -s -C /tmp/newer dkms-install KERNEL=$K"
             story.step("newer", MAKE_NEWER)
@@ -369,8 +378,12 @@ class Dkms(StoryTest):
         # Each after one that has failed.
         self.assertEqual(self.steps["strange-install"].status, 2)
         self.assertRegex(self.steps["strange-install"].output,
-                         f"No module is installed.*/{VERSION}/build/make.log")
+                         r"No module is installed.*/vbalance-make\.log\.")
         self.output("strange-log")
+        # Nor does the next kernel get what is no good.
+        self.assertEqual(self.output("strange-forgotten"), "")
+        self.output("strange-next")
+        self.output("strange-next-nothing")
         self.output("install")
 
     def test_real_time_kernel(self):

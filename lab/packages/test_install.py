@@ -24,6 +24,9 @@ ELSEWHERE = f"{MAKE} INSTALL_MOD_PATH=/tmp/elsewhere"
 IN_ELSEWHERE = ('grep -o "^[^:]*vbalance[^:]*" '
                 '"/tmp/elsewhere/lib/modules/$K/modules.dep"')
 NOTHING = '! ls -d "%s/lib/modules/$K/updates" 2>&1'
+HEADERS = "/lib/modules/$K/build"
+NOBODY = "setpriv --reuid=nobody --regid=nogroup --clear-groups"
+FOR_ROOT = ("install", "uninstall", "dkms-install", "dkms-uninstall")
 DKMS_MODULE = '"/lib/modules/$K/updates/dkms/vbalance_guest.ko.xz"'
 
 
@@ -51,10 +54,21 @@ class Install(StoryTest):
         step("dkms-install", f"{MAKE} dkms-install KERNEL=$K")
         step("no-dkms", "! find /usr/src/vbalance-* /var/lib/dkms/vbalance "
              "2>/dev/null | grep .")
+        for what in FOR_ROOT:
+            step(f"nobody-{what}", f"{NOBODY} {MAKE} {what}")
+        step("found-still", FOUND)
         step("uninstall", f"{MAKE} uninstall")
         step("uninstalled", NOTHING % "")
         step("lost", FOUND)
         step("uninstall-again", f"{MAKE} uninstall")
+        step("install-again", f"{MAKE} -s install")
+        step("found-again", FOUND)
+        step("headers-go", f'mv "{HEADERS}" /tmp/headers')
+        step("uninstall-nothing", "make -C /tmp/checkout uninstall "
+             "KDIR=/tmp/headers-of-nothing")
+        step("uninstall-without", f"{MAKE} uninstall")
+        step("uninstalled-without", NOTHING % "")
+        step("headers-return", f'mv /tmp/headers "{HEADERS}"')
         step("elsewhere", f"{ELSEWHERE} install")
         step("in-elsewhere", IN_ELSEWHERE)
         step("not-here", NOTHING % "")
@@ -96,6 +110,21 @@ class Install(StoryTest):
         self.output("uninstalled")
         self.assertNotIn("/", self.steps["lost"].output)
         self.output("uninstall-again")
+
+    def test_uninstall_when_the_headers_have_gone(self):
+        self.output("install-again")
+        self.assert_installed("found-again", MODULES)
+        for step in ("headers-go", "uninstall-without",
+                     "uninstalled-without", "headers-return"):
+            self.output(step)
+        self.assert_refused("uninstall-nothing", "Of which kernel?",
+                            "KDIR=/lib/modules/RELEASE/build")
+
+    def test_who_is_not_root_is_told(self):
+        for what in FOR_ROOT:
+            with self.subTest(what):
+                self.assert_refused(f"nobody-{what}", "needs root")
+        self.assert_installed("found-still", MODULES)
 
     def test_into_another_root(self):
         self.output("elsewhere")

@@ -36,8 +36,7 @@ SCRATCH = [
 
 def require_root_user(what: str) -> None:
     if os.geteuid() != 0:
-        raise LabError(f"{what} needs root; run it as root (or with sudo) "
-                       "once, later runs use the cache")
+        raise LabError(f"{what} needs root; run it as root (or with sudo)")
 
 
 def install_host_packages() -> bool:
