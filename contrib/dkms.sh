@@ -80,11 +80,11 @@ cannot_build() {
 	reason="vBalance is for kernels 6.1 to 7.x, x86-64, not real-time"
 	if [ "$1" != 77 ]; then
 		reason="the reason is above"
-		log=$(mktemp /tmp/vbalance-make.log.XXXXXX) || exit
-		if cp "$KNOWN/$2/build/make.log" "$log" 2>/dev/null; then
+		if log=$(mktemp /tmp/vbalance-make.log.XXXXXX) &&
+		   cp "$KNOWN/$2/build/make.log" "$log" 2>/dev/null; then
 			reason="$reason, or in $log"
 		else
-			rm "$log"
+			rm -f "$log"
 		fi
 	fi
 	(forget "$2") >&2
