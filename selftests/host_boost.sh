@@ -15,12 +15,10 @@ need_module vbalance_host
 [ -e /dev/kvm ] || skip_all "no /dev/kvm"
 for p in kvm_boost kvm_boost_attr kvm_boost_bound kvm_boost_cgroup \
 		kvm_boost_fair kvm_boost_keep kvm_boost_late kvm_boost_liars \
-		kvm_boost_offline kvm_boost_repay kvm_boost_soon kvm_hold; do
+		kvm_boost_offline kvm_boost_repay kvm_boost_soon; do
 	command -v "$p" >/dev/null || skip_all "$p is not built"
 done
 unload vbalance_host
-kvm_hold &
-KTAP_KILL=$!
 
 boosts() { grep -q '^hint [1-9]' "$HOST"/*/boost 2>/dev/null; }
 

@@ -10,12 +10,10 @@ need_root
 need_module vbalance_host
 [ -e /dev/kvm ] || skip_all "no /dev/kvm"
 for p in kvm_redirect kvm_redirect_choice kvm_redirect_stays \
-		kvm_redirect_storm kvm_hold; do
+		kvm_redirect_storm; do
 	command -v "$p" >/dev/null || skip_all "$p is not built"
 done
 unload vbalance_host
-kvm_hold &
-KTAP_KILL=$!
 
 diverts() { grep -q '^diverted [1-9]' "$HOST"/*/registration 2>/dev/null; }
 

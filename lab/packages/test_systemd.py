@@ -87,6 +87,11 @@ boot() {{	# NAME WORD
 	guest_start 0 -trace qemu_system_shutdown_request \\
 		-initrd /lab/image -kernel /lab/vmlinuz \\
 		-append "console=ttyS0 $KERNEL_ARGS $APPEND_L2 {APPEND} lab.boot=$1 $2"
+	# As guest_wait does, which asks an agent that is not here.
+	while [ "$(vcpu_tids 0 | wc -l)" -lt "$VCPUS" ] && guest_running 0; do
+		usleep 100000
+	done
+	guest_pin 0
 	while guest_running 0; do sleep 1; done
 	wait "$(guest_pid 0)"
 	echo "$name: QEMU exited with $?," \\
@@ -282,7 +287,7 @@ class Systemd(StoryTest, unittest.TestCase):
     def boot_guests(cls):
         run = booting.Run("--guests", "1", "--no-start-guests", "--host-mod",
                           "--vcpus", "2", "--guest-mem", "1536",
-                          "--pin", "none", "--blk", "1", "--blk-size", "1",
+                          "--blk", "1", "--blk-size", "1",
                           "--add-l1", f"{cls.work}/image",
                           "--add-l1", f"{cls.work}/vmlinuz",
                           "--timeout", "2700", l1=BOOTS + "".join(

@@ -19,8 +19,13 @@
  *   device's memory after a page fault with no other exit in between ("KVM
  *   internal error. Suberror: 3").
  *
+ * And a guest that ends by a triple fault is reported, with what it was doing: it
+ * leaves no message, and KVM nothing of its state.
+ *
  * Guests of the lab have no SVM of their own.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/kprobes.h>
 #include <linux/kvm_host.h>
 #include <linux/mm.h>
@@ -46,6 +51,7 @@ struct events_entry {
 	struct vmcb *vmcb;	/* NULL: nothing of it was changed */
 	u32 int_ctl, int_vector, vector;
 	u8 tries;
+	u32 exit_int_info;	/* of the last exit, before it was changed */
 };
 
 static DEFINE_PER_CPU(struct events_entry, events_entry);
@@ -167,6 +173,7 @@ static int events_complete(struct kprobe *p, struct pt_regs *regs)
 	if (!vmcb)
 		return 0;
 	c = &vmcb->control;
+	e->exit_int_info = c->exit_int_info;
 	/*
 	 * Tests switch all probes off and on. Then this may be a later exit, with
 	 * what KVM has put there: its own virtual interrupts have no vector.
@@ -181,7 +188,28 @@ static int events_complete(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
-static struct kprobe events_complete_probe, events_enter_probe;
+/*
+ * Context: the vCPU's thread after such an exit, before KVM clears the VMCB. Not
+ * always on the CPU of that exit: then exit_int_info is another one's.
+ */
+static int events_triple_fault(struct kprobe *p, struct pt_regs *regs)
+{
+	const struct vmcb *vmcb = events_vmcb(regs);
+	const struct vmcb_save_area *s;
+
+	if (!vmcb)
+		return 0;
+	s = &vmcb->save;
+	pr_warn("triple fault of a guest: rip %llx, rsp %llx, rflags %llx, cpl %u, cr0 %llx, cr2 %llx, cr3 %llx, cr4 %llx, efer %llx, cs %x, ss %x, idt %llx, gdt %llx, tr %llx, gs %llx, exit_int_info %x\n",
+		s->rip, s->rsp, s->rflags, s->cpl, s->cr0, s->cr2, s->cr3,
+		s->cr4, s->efer, s->cs.selector, s->ss.selector, s->idtr.base,
+		s->gdtr.base, s->tr.base, s->gs.base,
+		this_cpu_read(events_entry.exit_int_info));
+	return 0;
+}
+
+static struct kprobe events_complete_probe, events_enter_probe,
+		     events_triple_fault_probe;
 
 static int events_probe(struct kprobe *p, const char *symbol,
 			kprobe_pre_handler_t handler)
@@ -207,6 +235,7 @@ static void events_unprobe(struct kprobe *p)
 
 static void events_end(void)
 {
+	events_unprobe(&events_triple_fault_probe);
 	events_unprobe(&events_enter_probe);
 	/* A guest that was entered before that has to come out of it. */
 	kick_all_cpus_sync();
@@ -223,9 +252,15 @@ static int events_watch(void)
 	if (err)
 		return err;
 	err = events_probe(&events_enter_probe, "svm_vcpu_run", events_enter);
-	if (err)
+	if (err) {
 		events_end();
-	return err;
+		return err;
+	}
+	/* The guests do without. */
+	err = events_probe(&events_triple_fault_probe, "shutdown_interception",
+			   events_triple_fault);
+	WARN_ONCE(err, "triple faults are not reported: error %d\n", err);
+	return 0;
 }
 
 /* Tests unload KVM, and the probes do not come back with it by themselves. */
