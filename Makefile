@@ -29,8 +29,8 @@ help:
 	@echo "make bench          every scenario: latency, rates, neighbours, overhead (two hours; bench/bench --scenarios)"
 	@echo "make hookcost       what the hooks on KVM cost, in an emulated host"
 	@echo "make overhead       what the modules cost a guest's own work, in the same"
-	@echo "make test           unit tests, then the lab tests (root; QUICK=1: as CI, without what takes long)"
-	@echo "make test-long      more of each test, and the soak for ten minutes instead of one (RECORD=FILE: in pieces)"
+	@echo "make test           unit tests, then the lab tests (root; QUICK=1: as CI, without what takes long; RECORD=FILE: in pieces)"
+	@echo "make test-long      more of each test, and the soak for ten minutes instead of one (RECORD=FILE as well)"
 	@echo "make test-matrix    the lab tests on pairs of kernels (some six hours; RECORD=FILE as well)"
 	@echo "make check          style, compiler and sparse warnings, rules, spelling, the ABI (root)"
 	@echo "make test-debug     all of the lab tests on kernels that watch memory, locks and data races (hours; RECORD=FILE as well)"
@@ -154,11 +154,12 @@ unit:
 	$(MAKE) -C selftests/unit check
 
 # QUICK=1: without what is marked long. BEGIN_WITHIN=MINUTES: boots,
-# and the tests in them, that have not begun by then are skipped.
+# and the tests in them, that have not begun by then are skipped. RECORD=FILE,
+# here and in the next three: to go on where a run was ended.
 test: python
-	lab/lab test $(if $(filter 1,$(QUICK)),,--long) $(BEGIN_WITHIN:%=--begin-within %)
+	lab/lab test $(if $(filter 1,$(QUICK)),,--long) $(BEGIN_WITHIN:%=--begin-within %) \
+		$(RECORD:%=--record %)
 
-# RECORD=FILE, here and in the next two: to go on where a run was ended.
 test-long: python
 	lab/lab test --long --env SOAK_SECONDS=600 --env LONG=1 $(RECORD:%=--record %)
 
