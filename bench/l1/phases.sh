@@ -62,7 +62,9 @@ watch_cpu() {
 
 # Files one after the other, each headed by "==> NAME <==".
 host_report() (
-	cd /sys/kernel/debug/vbalance 2>/dev/null &&
+	# That folder stays when the module has gone.
+	[ -d /sys/kernel/debug/vbalance/host ] &&
+		cd /sys/kernel/debug/vbalance &&
 		find host /sys/module/vbalance_host/parameters -type f \
 			-exec tail -v -n +1 {} +
 )
