@@ -114,9 +114,9 @@ static void rows(int row)
 	struct given was = given_now();
 	long rows, more, no, other;
 	/*
-	 * A slow one takes 0.5 ms to make a thread real-time, at times 1.3, one
-	 * with more to do half of that: of each row, which is short if it is of
-	 * one boost. A long row must not use up all time.
+	 * A slow machine takes 0.5 ms of each row to make a thread real-time, at
+	 * times 1.3, one with more to do half of that: much of a row that is one
+	 * boost. A long row must not use up all time.
 	 */
 	long us = slowness() > 1 ? (row == 1 ? 5000 : 2000) :
 				   (row == 1 ? 2000 : 500);
