@@ -58,6 +58,15 @@ class Ci(unittest.TestCase):
             "make check skipped: a b (no c)", "make test skipped: d: e",
             "make test skipped: f (a boot)", "left out: g", ELSEWHERE])
 
+    def test_what_failed(self):
+        status, lines = run(
+            "echo 'FAILED a b (exited 3)'; echo '1 passed, 1 failed, "
+            "0 skipped'; exit 1", f"echo 'SKIPPED c: d'; {GOOD}")
+        self.assertEqual(status, 1)
+        self.assertEqual(lines[-5:-2], [
+            "make check failed: a b (exited 3)", "make test skipped: c: d",
+            ELSEWHERE])
+
     def test_what_was_left_out(self):
         status, lines = run(GOOD, f"echo 'left out: boots A, B'; {GOOD}")
         self.assertEqual(status, 0)
