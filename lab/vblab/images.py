@@ -28,7 +28,7 @@ PROGRAMS = ["usr/bin/dash", "usr/bin/bash",
             "usr/bin/taskset", "usr/bin/chrt", "usr/bin/setsid",
             "usr/bin/ionice", "usr/bin/xargs", "usr/bin/find",
             "usr/bin/ping", "usr/sbin/ip", "usr/sbin/tc", "usr/bin/ss",
-            "usr/sbin/ethtool", "usr/sbin/irqbalance"]
+            "usr/sbin/ethtool", "usr/sbin/irqbalance", "usr/sbin/kexec"]
 QEMU = "usr/bin/qemu-system-x86_64"
 QEMU_DATA = ["usr/share/seabios/bios-256k.bin",
              "usr/share/qemu/kvmvapic.bin",
