@@ -90,6 +90,8 @@ echo "#error as no kernel before" >> include/generated/utsrelease.h
 # What kernel packages run when they come and go.
 NEW_HEADERS = ('run-parts --exit-on-error --arg="$K" '
                "/etc/kernel/header_postinst.d")
+# That of the image comes before that of the headers, or after it.
+NEW_IMAGE = '/etc/kernel/postinst.d/dkms "$K"'
 KERNEL_GOES = 'run-parts --exit-on-error --arg="$K" /etc/kernel/prerm.d'
 
 
@@ -171,6 +173,10 @@ class Dkms(StoryTest):
                    K=REAL_TIME)
         story.step("rt-make", BUILD, K=REAL_TIME)
 
+        story.step("image-first", 'mv "/lib/modules/$K/build" /tmp/later && '
+                   f"{NEW_IMAGE} && "
+                   'mv /tmp/later "/lib/modules/$K/build"', K=second)
+        story.step("image-first-nothing", NOTHING, K=second)
         story.step("upgrade", '"/var/lib/dpkg/info/linux-headers-$K.postinst"'
                    ' configure ""', K=second)
         story.step("upgraded", INSTALLED, K=second)
@@ -183,6 +189,9 @@ class Dkms(StoryTest):
         story.step("upgrade-on", f"dkms install vbalance/{VERSION} -k $K",
                    K=second)
         story.step("upgraded-again", INSTALLED, K=second)
+        story.step("image-later", f"{NEW_IMAGE} && dkms uninstall "
+                   f"vbalance/{VERSION} -k $K && {NEW_IMAGE}", K=second)
+        story.step("image-later-installed", INSTALLED, K=second)
 
         story.step("no-kvm-kernel", MAKE_NO_KVM, K=NO_KVM, LIKE=first)
         story.step("no-kvm", NEW_HEADERS, K=NO_KVM)
@@ -363,6 +372,13 @@ class Dkms(StoryTest):
         for step in ("upgrade-off", "upgrade-nothing", "upgrade-on"):
             self.output(step)
         self.assert_installed("upgraded-again", MODULES)
+
+    def test_kernel_upgrade_without_its_headers(self):
+        # They come later, or have come: dpkg must not notice a failure.
+        for step in ("image-first", "image-first-nothing"):
+            self.output(step)
+        self.output("image-later")
+        self.assert_installed("image-later-installed", MODULES)
 
     def test_kernel_outside_the_range(self):
         for which in OUTSIDE:
