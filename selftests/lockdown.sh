@@ -15,6 +15,12 @@ SECURITY=/sys/kernel/security
 
 unload vbalance_host
 check "loaded" load vbalance_host
+# Whoever is asked by debugfs is asked now.
+if in_lab; then
+	leaks
+	detectors
+	coverage "$LAB_OUT/gcov/l1-before"
+fi
 off=$(host_off)
 echo integrity > $SECURITY/lockdown
 check "locked down" grep -q '\[integrity\]' $SECURITY/lockdown

@@ -128,7 +128,7 @@ def _common(archive: Archive, payload: Payload, modules: dict[str, Path],
     for name, path in payload.programs.items():
         archive.file(f"lab/bin/{name}", path, mode=0o755)
     archive.link("lab/bin/guest", "agent")
-    for name in ("leaks", "detectors", "coverage"):
+    for name in ("leaks", "detectors", "coverage", "locked_down"):
         archive.file(f"lab/bin/{name}", paths.LAB / "common" / name,
                      mode=0o755)
     archive.folder("lab/selftests")
