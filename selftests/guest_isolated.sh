@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # CPUs of a guest that somebody keeps for something else: nothing that may be
 # elsewhere is moved to them or redirected to them, and they borrow nothing.
-# Runs in the lab's L1 and drives guest 0: four vCPUs on one CPU, the last one
+# Runs in the lab's L1 and starts guest 0: four vCPUs on one CPU, the last one
 # isolated (isolcpus=3).
 # shellcheck source=selftests/ktap.sh
 . "$(dirname "$0")/ktap.sh"
@@ -11,17 +11,25 @@
 unload vbalance_host
 load vbalance_host
 guest_start 0
-guest_wait 0
-[ "$(guest 0 'cat /sys/devices/system/cpu/isolated' </dev/null)" = 3 ] ||
-	skip_all "CPU 3 of the guest is not the one that is isolated (isolcpus=3)"
+check "the guest is up" guest_wait 0
+equal "one of its CPUs is isolated" "$(guest 0 'cat /sys/devices/system/cpu/isolated' </dev/null)" 3
 ISO=/sys/fs/cgroup/isolated
-guest 0 "mount -t cgroup2 none /sys/fs/cgroup && echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control && mkdir $ISO" </dev/null
+# And another one can be. It has something to do, so that it runs, and is one to
+# be taken.
+check "it has a cgroup with CPU 2" guest 0 "mount -t cgroup2 none /sys/fs/cgroup &&
+	echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control &&
+	mkdir $ISO && echo 2 > $ISO/cpuset.cpus || exit
+	sh -c 'echo \$\$ > $ISO/cgroup.procs; while :; do :; done' >/dev/null 2>&1 </dev/null &
+	echo \$! > /tmp/loop" </dev/null
+guest 0 'burn 4 >/dev/null 2>&1 </dev/null &' </dev/null
 # Since then cpu_is_isolated() knows of them, too.
-partitions() { guest 0 '[ -e /sys/fs/cgroup/cpuset.cpus.isolated ]' </dev/null; }
+tells=$(guest 0 '[ ! -e /sys/fs/cgroup/cpuset.cpus.isolated ] || echo 1' </dev/null)
 partition() {	# isolated|member
-	guest 0 "echo 2 > $ISO/cpuset.cpus && echo $1 > $ISO/cpuset.cpus.partition &&
+	guest 0 "echo $1 > $ISO/cpuset.cpus.partition &&
 		[ \"\$(cat $ISO/cpuset.cpus.partition)\" = $1 ]" </dev/null
 }
+# The host is told in the next round, and one may have begun.
+told() { [ "$(g 0 gstat rescans)" -ge $((rounds + 3)) ]; }
 
 # Where to_MODE says that interrupts went since start_MODE: to all of these CPUs,
 # and to none but these.
@@ -39,38 +47,39 @@ to_all() {	# CPUS
 start_moves() { g 0 'trace_on vbalance_guest/vb_guest_move'; }
 to_moves() { g 0 'events vb_guest_move' | sed -n 's/.* -> \([0-9]*\) .* err=0$/\1/p'; }
 start_redirect() { trace_on vbalance_host/vb_host_redirect; }
-to_redirect() {
-	events vb_host_redirect |
-		sed -n 's/.* vcpu=\([0-9]*\) vector=[0-9]* -> vcpu=\([0-9]*\) vector=[1-9].*/\1 \2/p' |
-		awk '$1 != $2 { print $2 }'
-}
+to_redirect() { redirected_away | cut -d ' ' -f 2; }
 start_borrow() { g 0 'trace_on vbalance_guest/vb_guest_serve'; }
 to_borrow() {
 	g 0 'sed -n "s/.*\[0*\([0-9][0-9]*\)\].* vb_guest_serve: .* kind=borrow .*/\1/p" $TRACE/trace'
 }
 
-guest 0 'burn 4 >/dev/null 2>&1 </dev/null &' </dev/null
+# Those of queues; others may not have any to take effect in.
+bind_home() {
+	for irq in $(guest 0 "sed -n 's/^ *\([0-9]*\):.*virtio.*\(input\|output\).*/\1/p' /proc/interrupts" </dev/null); do
+		guest 0 "echo 0 > /proc/irq/$irq/smp_affinity_list" </dev/null
+		irqs="$irqs $irq"
+	done
+}
+all_home() { traffic_more 5 && ! g 0 "where $irqs" | grep -v ' 0$' > /dev/null; }
+
 traffic_start "$(guest_ip 0)"
-irqs=$(guest 0 "sed -n 's/^ *\([0-9]*\):.*virtio.*/\1/p' /proc/interrupts" </dev/null)
 guest_module 0 load policy=paper remap=affinity
 for mode in moves redirect borrow; do
 	case $mode in
 	moves) all="0 1 2" some="0 1" ;;
 	*)	# Away from CPU 0, to which they are bound. (That binds moves alone.)
-		all="1 2" some=1
+		all="1 2" some=1 irqs=
 		guest_module 0 unload
-		for irq in $irqs; do
-			guest 0 "echo 0 > /proc/irq/$irq/smp_affinity_list" </dev/null
-		done
-		traffic_more 20
+		bind_home
+		check "$mode: all interrupts are CPU 0's" await 120 all_home
 		guest_module 0 load remap=$mode
 		;;
 	esac
 	goes_to "to all but the isolated CPU" "$all"
-	if partitions; then
+	if [ "$tells" ]; then
 		check "$mode: another one is isolated" partition isolated
-		# What was decided before that.
-		sleep 1
+		rounds=$(g 0 gstat rescans)
+		check "$mode: the host has been told" await 60 told
 		goes_to "to none of both" "$some"
 		check "$mode: it is no more" partition member
 		goes_to "and to that one again" "$all"
@@ -87,7 +96,10 @@ done
 g 0 trace_off
 trace_off
 traffic_stop "every packet is answered once"
+guest 0 'kill $(cat /tmp/loop); killall burn' </dev/null
 guest_module 0 unload
 guest_log_clean 0
+guest_stop 0
+check "nothing is left of the VM" await 60 nothing_left
 unload vbalance_host
 ktap_end

@@ -192,6 +192,14 @@ same_bits() {
 	[ "$(uniq "$KTAP_TMP/bits" | wc -l)" = 1 ]
 }
 
+# "owner target" of each that went to another vCPU, as traced so far
+# (vbalance_host/vb_host_redirect).
+redirected_away() {
+	events vb_host_redirect |
+		sed -n 's/.* vcpu=\([0-9]*\) vector=[0-9]* -> vcpu=\([0-9]*\) vector=[1-9].*/\1 \2/p' |
+		awk '$1 != $2'
+}
+
 # balanced NAME [N]: of all registrations since guest N's (0) module was loaded,
 # with its traffic stopped. Bits of interrupts that are not there are taken, too,
 # but only a test whose devices lose their queues meanwhile (QUEUES_GO=1) may
