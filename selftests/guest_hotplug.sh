@@ -95,6 +95,15 @@ for round in 1 2; do
 	check "round $round: it works" traffic_more 100
 	moved() { [ "$(column "$virtio" moves)" -gt 0 ] 2>/dev/null; }
 	check "round $round: its interrupts are moved" await 60 moved
+	# As while it is bound or unbound: it cannot be asked for its interrupts.
+	known() { g 0 'cols $GUEST/irqs irq name' | grep " $virtio-"; }
+	known > "$KTAP_TMP/known"
+	check "round $round: somebody holds its lock" guest 0 "insmod /lab/vb_lock.ko device=\$(basename \$(dirname \$(readlink -f $new/device)))"
+	check "round $round: interrupts are looked for meanwhile" rescanned
+	equal "round $round: those that it had are still known" "$(known)" "$(cat "$KTAP_TMP/known")"
+	traffic_more 20
+	ok $? "round $round: and it works"
+	check "round $round: its lock is free again" guest 0 'rmmod vb_lock'
 	traffic_stop "round $round: and loses nothing"
 	traffic_select "$IP"
 	check "round $round: it is unplugged" qmp 0 '{"execute":"device_del","arguments":{"id":"hotnic"}}'

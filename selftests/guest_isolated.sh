@@ -28,8 +28,6 @@ partition() {	# isolated|member
 	guest 0 "echo $1 > $ISO/cpuset.cpus.partition &&
 		[ \"\$(cat $ISO/cpuset.cpus.partition)\" = $1 ]" </dev/null
 }
-# The host is told in the next round, and one may have begun.
-told() { [ "$(g 0 gstat rescans)" -ge $((rounds + 3)) ]; }
 
 # Where to_MODE says that interrupts went since start_MODE: to all of these CPUs,
 # and to none but these.
@@ -78,8 +76,7 @@ for mode in moves redirect borrow; do
 	goes_to "to all but the isolated CPU" "$all"
 	if [ "$tells" ]; then
 		check "$mode: another one is isolated" partition isolated
-		rounds=$(g 0 gstat rescans)
-		check "$mode: the host has been told" await 60 told
+		check "$mode: the host has been told" rescanned
 		goes_to "to none of both" "$some"
 		check "$mode: it is no more" partition member
 		goes_to "and to that one again" "$all"

@@ -192,6 +192,14 @@ same_bits() {
 	[ "$(uniq "$KTAP_TMP/bits" | wc -l)" = 1 ]
 }
 
+# The guest has looked for interrupts, and told the host what it may do, in rounds
+# that begin from now on.
+rescanned() {
+	lab_rescans=$(($(g 0 gstat rescans) + 3))
+	await 60 lab_rescanned
+}
+lab_rescanned() { [ "$(g 0 gstat rescans)" -ge "$lab_rescans" ]; }
+
 # "owner target" of each that went to another vCPU, as traced so far
 # (vbalance_host/vb_host_redirect).
 redirected_away() {
