@@ -13,7 +13,7 @@ static char *device = "";
 module_param(device, charp, 0444);
 MODULE_PARM_DESC(device, "which one, as in /sys/bus/pci/devices");
 
-static DECLARE_COMPLETION(lock_held);
+static struct completion lock_held;
 static struct task_struct *lock_holder;
 static struct device *lock_of;
 
@@ -36,6 +36,7 @@ static int __init lock_init(void)
 	lock_of = bus_find_device_by_name(&pci_bus_type, NULL, device);
 	if (!lock_of)
 		return -ENODEV;
+	init_completion(&lock_held);
 	lock_holder = kthread_run(lock_hold, NULL, "vb_lock");
 	if (IS_ERR(lock_holder)) {
 		put_device(lock_of);
