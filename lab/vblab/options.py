@@ -26,6 +26,13 @@ def positive(text: str) -> int:
     return value
 
 
+class Joined(argparse.Action):
+    """Words of each time that it is given, one behind the other."""
+    def __call__(self, parser, namespace, values, option_string=None):
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, f"{before} {values}".strip())
+
+
 def natural(text: str) -> int:
     value = int(text)
     if value < 0:
@@ -117,9 +124,11 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                    help="boot L1 with Secure Boot, by firmware with these "
                         "variables, which it changes: a file made with "
                         "virt-fw-vars of OVMF's (default: by QEMU itself)")
-    g.add_argument("--append-l1", default="", metavar="WORDS",
+    g.add_argument("--append-l1", action=Joined, default="",
+                   metavar="WORDS",
                    help="extra kernel command line of L1")
-    g.add_argument("--append-l2", default="", metavar="WORDS",
+    g.add_argument("--append-l2", action=Joined, default="",
+                   metavar="WORDS",
                    help="extra kernel command line of the guests")
     g.add_argument("--start-guests", action=argparse.BooleanOptionalAction,
                    default=True,
