@@ -34,16 +34,31 @@ redirected() {
 	[ "$(g 0 gstat host_diverted)" -gt $((was + 10)) ]
 }
 
+# rest STATE: the guest goes to sleep a second later (not waited for). Awake again
+# it takes its vsock device anew: after two sleeps 6.1 can run out of buffers for
+# what we send to it (lab/README.md). Who asked for this is killed as the
+# connection breaks.
+rest() {
+	guest 0 "rm -f /tmp/rested; setsid sh -c '
+		sleep 1; echo $1 > /sys/power/state
+		cd /sys/bus/virtio/drivers/vmw_vsock_virtio_transport
+		for d in virtio*; do echo \$d > unbind; echo \$d > bind; done
+		echo $1 > /tmp/rested' >/dev/null 2>&1 </dev/null &" </dev/null
+}
+# A call that is under way when one kernel replaces the other never ends.
+rested() { [ "$(timeout $((10 * ${SLOW:-1})) guest 0 'cat /tmp/rested' </dev/null 2>/dev/null)" = "$1" ]; }
+
 guest 0 'rmmod vbalance_guest 2>/dev/null; insmod /lab/vbalance_guest.ko' </dev/null
 check "registered" await 60 source_is 0 page
 in_use "before"
 
 # ---- suspend to RAM ----
 before=$(registrations)
-guest 0 'sleep 1; echo mem > /sys/power/state' </dev/null >/dev/null 2>&1 &
+rest mem
 check "the guest is suspended" await 60 suspended
 guest_qmp 0 '{"execute":"system_wakeup"}' >/dev/null
 check "it is woken up" await 60 running
+check "it can be asked again" await 120 rested mem
 check "the host has taken it for a reset" await 60 [ "$(vm reset)" = 1 ]
 back() { [ "$(registrations)" -gt "$before" ] && source_is 0 page; }
 check "it registers again" await 60 back
@@ -52,25 +67,23 @@ no_base
 counters_agree "suspended and woken up"
 
 # ---- hibernation ----
-guest 0 'echo of the image > /tmp/marker; mkswap /dev/vda && swapon /dev/vda; echo shutdown > /sys/power/disk' </dev/null >/dev/null
+guest 0 'mkswap /dev/vda && swapon /dev/vda; echo shutdown > /sys/power/disk' </dev/null >/dev/null
 # KVM's clock will begin anew. It comes to this later than the look below is
 # waited for.
 up() { [ "$(g 0 'cut -d . -f 1 /proc/uptime')" -ge $((70 + 30 * ${SLOW:-1})) ]; }
 check "the guest has been up for a while" await 120 up
 before=$(registrations)
-guest 0 'sleep 1; echo disk > /sys/power/state' </dev/null >/dev/null 2>&1 &
+rest disk
 check "the guest hibernates" await 120 stopped
 check "nothing of it is left in the host" await 60 all_unpinned
 guest_start 0
 guest_wait 0
-check "the kernel that restores has no image yet" guest 0 '[ ! -e /tmp/marker ]' </dev/null
+check "the kernel that restores has no image yet" guest 0 '[ ! -e /tmp/rested ]' </dev/null
 guest 0 'insmod /lab/vbalance_guest.ko' </dev/null
 check "and registers an area of its own" await 60 source_is 0 page
 device=$(guest 0 'cat /sys/block/vda/dev' </dev/null)
 guest 0 "sleep 1; echo $device > /sys/power/resume" </dev/null >/dev/null 2>&1 &
-# A call that is under way when one kernel replaces the other never ends.
-restored() { timeout $((10 * ${SLOW:-1})) guest 0 '[ "$(cat /tmp/marker 2>/dev/null)" = "of the image" ]' </dev/null; }
-check "the image is restored" await 120 restored
+check "the image is restored" await 120 rested disk
 equal "the restoring kernel has said good-bye" "$(vm unregistered)" 1
 looks=$(g 0 gstat looks)
 looks_on() { [ "$(g 0 gstat looks)" -gt "$looks" ]; }

@@ -761,9 +761,13 @@ static long last_goes(enum goes how, int twice, int taken, int moments)
 	long n, lost = 0, gone = 0;
 	int i, good = 0;
 
-	for (i = 0; i < TRIES / 10 * slowness() && good < moments; i++) {
-		if (runs_on)
+	for (i = 0; i < TRIES / 5 * slowness() && good < moments; i++) {
+		/* In this order: a loss that goes on has been counted. */
+		if (runs_on) {
 			lost = vm_preempted(&m, runs_on);
+			if (!AWAIT(in_state(runs_on, "running")))
+				return -1;
+		}
 		n = twice ? goes_twice() : goes_once(how, taken);
 		if (n == FAILED)
 			return -1;
