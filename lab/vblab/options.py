@@ -126,10 +126,11 @@ def add_boot_options(p: argparse.ArgumentParser) -> None:
                         "virt-fw-vars of OVMF's (default: by QEMU itself)")
     g.add_argument("--append-l1", action=Joined, default="",
                    metavar="WORDS",
-                   help="extra kernel command line of L1")
+                   help="extra kernel command line of L1; each time that it is "
+                        "given adds to it")
     g.add_argument("--append-l2", action=Joined, default="",
                    metavar="WORDS",
-                   help="extra kernel command line of the guests")
+                   help="extra kernel command line of the guests, likewise")
     g.add_argument("--start-guests", action=argparse.BooleanOptionalAction,
                    default=True,
                    help="start the guests before the scripts (default), or "
