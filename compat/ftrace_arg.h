@@ -3,6 +3,7 @@
 #ifndef _VB_COMPAT_FTRACE_ARG_H
 #define _VB_COMPAT_FTRACE_ARG_H
 
+#include <linux/build_bug.h>
 #include <linux/ftrace.h>
 
 #ifdef HAVE_ftrace_regs_get_argument	/* since 6.2 */
@@ -10,8 +11,9 @@
 #else
 /* 6.1: x86 saves the argument registers (not the rest) in fregs->regs. */
 #define vb_ftrace_arg(fregs, n)	\
-	((n) == 0 ? (fregs)->regs.di : \
-	 (n) == 1 ? (fregs)->regs.si : (fregs)->regs.dx)
+	(BUILD_BUG_ON_ZERO((n) > 2) + \
+	 ((n) == 0 ? (fregs)->regs.di : \
+	  (n) == 1 ? (fregs)->regs.si : (fregs)->regs.dx))
 #endif
 
 /* Where they are read: to be compared with the running kernel (core/facts.h). */

@@ -27,7 +27,7 @@
 #include <uapi/linux/sched/types.h>
 
 #include <vbalance/abi.h>
-#include "../compat/sched_task.h"
+#include "../compat/task_clamps.h"
 #include "../core/area.h"
 #include "../core/boost.h"
 #include "../core/redirect.h"

@@ -20,7 +20,10 @@
 #include "../common/facts.h"
 #include "../compat/ftrace_arg.h"
 #include "../compat/page.h"
-#include "../compat/sched_task.h"
+#include "../compat/task_charge.h"
+#include "../compat/task_clamps.h"
+#include "../compat/task_slice.h"
+#include "../compat/task_throttled.h"
 #include "vbh.h"
 #include "vbh_canaries.h"
 
@@ -65,7 +68,10 @@ static const struct vb_fact vbh_facts_of_kernel[] = {
 	VB_MEMBER(VBH_F_BOOST, task_struct, rt_priority),
 	VB_MEMBER(VBH_F_BOOST, task_struct, rt.timeout),
 	VB_MEMBER(VBH_F_BOOST, task_struct, se.sum_exec_runtime),
-	VB_SCHED_TASK_FACTS(VBH_F_BOOST)
+	VB_TASK_SLICE_FACTS(VBH_F_BOOST)
+	VB_TASK_THROTTLED_FACTS(VBH_F_BOOST)
+	VB_TASK_CLAMPS_FACTS(VBH_F_BOOST)
+	VB_MEMBER(VBH_F_BOOST, task_struct, pi_lock),
 	/* Before sched_reset_on_fork, which has no place of its own. */
 	VB_MEMBER(VBH_F_BOOST, task_struct, personality),
 	VB_MEMBER(VBH_F_BOOST, task_struct, nr_cpus_allowed),

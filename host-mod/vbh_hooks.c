@@ -28,7 +28,7 @@
 
 #include "../common/fault.h"
 #include "../compat/delivery.h"
-#include "../compat/sched_task.h"
+#include "../compat/task_charge.h"
 #include "vbh.h"
 #include "vbh_param.h"
 

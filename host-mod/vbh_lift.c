@@ -32,7 +32,10 @@
 #include <uapi/linux/sched.h>
 
 #include "../common/fault.h"
-#include "../compat/sched_task.h"
+#include "../compat/task_charge.h"
+#include "../compat/task_clamps.h"
+#include "../compat/task_slice.h"
+#include "../compat/task_throttled.h"
 #include "vbh.h"
 
 /* Below every other real-time thread: they are more important than we. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 // found: a vCPU in system management mode keeps its area
-// missing: KVM has no system management mode
+// missing: no KVM, or one without system management mode
 #if IS_ENABLED(CONFIG_KVM)
 #include <linux/kvm_host.h>
 #endif

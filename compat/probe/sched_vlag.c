@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// found: boosts are paid back from a thread's lag (but see sched_h_load, tried)
+// found: a thread keeps its lag: boosts can be paid back from it
 // missing: boosts are not paid back: their budget alone limits them
 /*
  * Does a thread keep its lag where it leaves the fair class? Since 6.6; with
