@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
 # irqbalance --policyscript: leave the interrupts of virtio network, block and
 # SCSI devices to vbalance_guest while it is loaded. irqbalance calls it once for
 # each interrupt, with a sysfs path and the interrupt's number, and reads

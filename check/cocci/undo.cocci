@@ -25,9 +25,14 @@ UNDO = {
     "queue_delayed_work": ("cancel_delayed_work_sync",),
     "mod_delayed_work": ("cancel_delayed_work_sync",),
     "irq_work_queue": ("irq_work_sync",),
+    "irq_work_queue_on": ("irq_work_sync",),
     "hrtimer_start": ("hrtimer_cancel",),
+    "hrtimer_start_range_ns": ("hrtimer_cancel",),
     "kthread_run": ("kthread_stop",),
     "cpuhp_setup_state": ("cpuhp_remove_state",),
+    "cpuhp_setup_state_nocalls": ("cpuhp_remove_state_nocalls",),
+    "debugfs_create_dir": ("debugfs_remove",),
+    "vb_debugfs_get": ("debugfs_remove",),
 }
 called = []     # (function, its position)
 

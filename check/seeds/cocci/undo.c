@@ -16,6 +16,11 @@ static int left_behind(void)
 	err = cpuhp_setup_state(state, "", NULL, NULL); /* SEED */
 	if (err < 0)
 		return err;
+	err = cpuhp_setup_state_nocalls(state, "", NULL, NULL); /* SEED */
+	if (err < 0)
+		return err;
+	dir = debugfs_create_dir("dir", NULL); /* SEED */
+	dir = vb_debugfs_get("dir"); /* SEED */
 	return tracepoint_probe_register(tp, probe, NULL); /* SEED: not awaited */
 }
 
@@ -24,7 +29,9 @@ static void goes_on(void)
 	queue_delayed_work(own, &late, HZ); /* SEED: when it is its time */
 	mod_delayed_work(own, &late, HZ); /* SEED */
 	irq_work_queue(&irq_work); /* SEED */
+	irq_work_queue_on(&irq_work, 0); /* SEED */
 	hrtimer_start(&timer, now, HRTIMER_MODE_REL); /* SEED */
+	hrtimer_start_range_ns(&timer, now, 0, HRTIMER_MODE_REL); /* SEED */
 	thread = kthread_run(forever, NULL, "thread"); /* SEED */
 	queue = alloc_workqueue("queue", 0, 0); /* SEED */
 }
