@@ -222,8 +222,8 @@ def check(tree: Tree, tools: Tools) -> list[Finding]:
     found = rewritten(tree.repo, records)
     if not committed(tree.repo, records) or _git(
             tree.repo, "rev-parse", "--is-shallow-repository").strip() == "true":
-        print("# abi: no clone, or without its history: what else was committed "
-              "of the records was not looked at", flush=True)
+        print("left out: abi: what else was committed of the records (no "
+              "clone, or without its history)", flush=True)
     for header, folder in HEADERS:
         new = describe(tools, header)
         path = _record_path(tree.repo, folder, new)
