@@ -103,7 +103,8 @@ class Source(unittest.TestCase):
                 shutil.copy(path, work)
             story = Story(root.ensure(deb.ROOT), work)
             story.step("lintian", "lintian --allow-root --fail-on "
-                       "error,warning --tag-display-limit 0 "
+                       "error,warning --display-info --pedantic "
+                       "--tag-display-limit 0 "
                        "/mnt/work/*.changes")
             step = story.run()["lintian"]
         self.assertEqual((step.status, step.output), (0, ""))
