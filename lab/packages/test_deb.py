@@ -35,13 +35,13 @@ ODD = {
     "no-kvm": ("6.99.0-no-kvm", MAKE_NO_KVM, MODULES[:1]),
     "no-headers": ("6.97.0-nothing", 'mkdir "/lib/modules/$K"', ()),
 }
-# Of somebody's own, as Documentation/install.md says.
+# Of somebody's own, as Documentation/secure-boot.md says.
 OWN_KEY = "/etc/dkms/framework.conf.d/key.conf"
 USE_OWN_KEY = f"""cd /root && openssl req -new -x509 -nodes -subj /CN=own \\
 	-newkey rsa:2048 -keyout module.key -outform DER -out module.der &&
 openssl x509 -inform DER -in module.der -out /mnt/work/own.pem &&
 grep -E '^ +mok_(signing_key|certificate)=' \\
-	/mnt/repo/Documentation/install.md > {OWN_KEY} &&
+	/mnt/repo/Documentation/secure-boot.md > {OWN_KEY} &&
 test "$(wc -l < {OWN_KEY})" = 2
 """
 # The kernel's question: is this the message of a key that I know about this?

@@ -8,7 +8,7 @@ from chroots import MODULES, StoryTest
 # The modules are built where the source is.
 COPY = "cp -r /mnt/repo /tmp/checkout"
 MAKE = 'make -C /tmp/checkout KDIR="/lib/modules/$K/build"'
-# As install.md says, between make and make install.
+# As secure-boot.md says, between make and make install.
 SIGN = """set -e
 cd /tmp/checkout
 openssl req -new -x509 -nodes -subj "/CN=a key of our own" -newkey rsa:2048 \

@@ -444,7 +444,7 @@ static void locks(long seconds)
 	generous("2000");
 	/* Who has to pay back a boost with such a weight waits for seconds. */
 	set_parameter("boost_repay", "0");
-	for (i = 0; i < 400 && away < AWAY && now_ns() < end; i++) {
+	for (i = 0; away < AWAY && now_ns() < end; i++) {
 		got = unlocked(turn);
 		if (got == -2)
 			break;
