@@ -51,6 +51,9 @@ is_active() {	# N
 	grep -q '^active 1' "$(vm_dir "$1")/registration" 2>/dev/null
 }
 
+# The host has let go of guest 0's area, and knows its VM still.
+let_go() { grep -q '^active 0' "$(vm_dir 0)/registration"; }
+
 all_unpinned() {
 	[ "$(stat_of "$HOST/stats" pages_pinned)" = "$(stat_of "$HOST/stats" pages_unpinned)" ]
 }

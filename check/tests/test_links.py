@@ -8,14 +8,14 @@ import checkpath  # noqa: F401
 from vblab import paths
 from vbcheck.tree import Tree
 
-LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")  # or a picture
 
 
 def prose(text):
     """Without code, which may look like anything."""
     text = re.sub(r"^(```.*?^```|(    |\t).*?)$", "", text,
                   flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"`[^`\n]*`", "", text)
+    return re.sub(r"`[^`\n]*`", "code", text)
 
 
 def anchors(text):
@@ -27,7 +27,7 @@ def anchors(text):
 
 def broken(repo: Path, name: str):
     text = (repo / name).read_text()
-    for link in (a or b for a, b in LINK.findall(prose(text))):
+    for link in LINK.findall(prose(text)):
         if re.match(r"[a-z]+:", link):
             continue
         path, _, anchor = link.partition("#")
@@ -40,9 +40,9 @@ def broken(repo: Path, name: str):
 
 class Links(unittest.TestCase):
     def test_what_is_there(self):
-        text = "[a](#b-c) ![d](e.png) `[no](f)`\n\n    [no](g)\n"
-        self.assertEqual([a or b for a, b in LINK.findall(prose(text))],
-                         ["#b-c", "e.png"])
+        text = ("[a](#b-c) ![d](e.png) [`h`](i) `[no](f)`\n\n    [no](g)\n"
+                "```\n[no](k)\n```\n[l](m)\n")
+        self.assertEqual(LINK.findall(prose(text)), ["#b-c", "e.png", "i", "m"])
         self.assertEqual(anchors("## `lab/lab`, and B: c!\n"),
                          {"lablab-and-b-c"})
 
