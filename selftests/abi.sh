@@ -37,8 +37,7 @@ strangers() {
 	traffic_more 40
 	traffic_stop "$1: every packet is answered, once"
 	not_redirected "$1"
-	check "$1: the VM is seen, and not registered" \
-		grep -q '^active 0' "$(vm_dir 0)/registration"
+	check "$1: the VM is seen, and not registered" is_inactive 0
 	equal "$1: nothing is pinned" "$(stat_of $HOST/stats pages_pinned)" 0
 }
 

@@ -128,7 +128,7 @@ g 0 trace_off
 
 guest 0 'killall burn 2>/dev/null; true'
 check "guest module unloads" guest 0 'rmmod vbalance_guest'
-check "the host has let go" await 20 let_go
+check "the host has let go" await 20 is_inactive 0
 check "nothing stays pinned" await 20 all_unpinned
 
 # ---- source= does what it says ----
@@ -160,7 +160,7 @@ counts() { sed -n 's/^\(registered\|unregistered\|reset\) //p' "$(vm_dir 0)/regi
 equal "once" "$(counts)" "1 0 0 "
 vm=$(vm_dir 0)
 guest 0 'reboot -f >/dev/null 2>&1 &'
-check "before it reboots it unregisters" await 60 let_go
+check "before it reboots it unregisters" await 60 is_inactive 0
 rebooted() { guest_wait 0 5 2>/dev/null && guest 0 '! grep -q ^vbalance_guest /proc/modules'; }
 check "the guest is up again" await 120 rebooted
 equal "it unregistered itself: there was nothing left to reset" "$(counts)" "1 1 0 "
@@ -173,7 +173,7 @@ guest 0 'rmmod vbalance_guest'
 guest 0 'insmod /lab/vbalance_guest.ko'
 check "registered a third time" await 60 is_active 0
 check "the VM is reset" qmp 0 '{"execute":"system_reset"}'
-check "the host lets go" await 60 let_go
+check "the host lets go" await 60 is_inactive 0
 equal "because of the reset" "$(counts)" "3 2 1 "
 guest_wait 0
 guest_stop 0

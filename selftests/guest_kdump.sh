@@ -39,7 +39,7 @@ trace_on vbalance_host/vb_host_hypercall
 # Whoever has crashed, or is about to, may not answer.
 soon() { timeout $((20 * ${SLOW:-1})) guest 0 "$1" </dev/null; }
 soon '(sleep 1; echo c > /proc/sysrq-trigger) >/dev/null 2>&1 </dev/null &'
-check "the guest crashes, and the host lets go" await 60 let_go
+check "the guest crashes, and the host lets go" await 60 is_inactive 0
 check "nothing stays pinned" await 20 all_unpinned
 equal "because the guest said so" \
 	"$(events vb_host_hypercall | grep -c -E "^vm=$(guest_pid 0) vcpu=[0-9]+ op=2 .* ret=0$")" 1
@@ -58,7 +58,7 @@ traffic_stop "it goes on answering each packet"
 equal "of its one vCPU nothing is redirected to another" "$(redirected_away | head -n 1)" ""
 trace_off
 guest_module 0 unload
-check "it unloads the module" await 60 let_go
+check "it unloads the module" await 60 is_inactive 0
 equal "the host has let go for no other reason" \
 	"$(sed -n 's/^\(registered\|unregistered\|reset\) //p' "$(vm_dir 0)/registration" | tr '\n' ' ')" "2 2 0 "
 

@@ -39,7 +39,7 @@ for level in integrity confidentiality; do
 done
 guest 0 'killall burn' </dev/null
 check "unloaded" guest_module 0 unload
-check "the host has let go" await 60 let_go
+check "the host has let go" await 60 is_inactive 0
 ! guest_module 0 load 2> "$KTAP_TMP/insmod"
 ok $? "one that is not signed is refused"
 check "and the log says why" guest 0 'dmesg | tail | grep -q "Lockdown: insmod: unsigned module loading is restricted"' </dev/null

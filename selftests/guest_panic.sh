@@ -14,7 +14,7 @@ trace_on vbalance_host/vb_host_hypercall vbalance_host/vb_host_area
 # It stays where it is after the panic: no reset and no end of the VM that the
 # host could have noticed instead.
 guest 0 'echo 0 > /proc/sys/kernel/panic; (sleep 1; echo c > /proc/sysrq-trigger) >/dev/null 2>&1 </dev/null &'
-check "the guest panics, and the host lets go" await 60 let_go
+check "the guest panics, and the host lets go" await 60 is_inactive 0
 check "nothing stays pinned" await 20 all_unpinned
 check "the VM is still there" guest_running 0
 equal "because the guest said so" \

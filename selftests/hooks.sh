@@ -27,9 +27,6 @@ log_says() {	# REGEX
 		grep -v "(not with this kernel's" | grep -q "vbalance_host: $1"
 }
 
-# Without a page.
-vm_seen() { grep -q '^active 0' "$(vm_dir 0)/registration"; }
-
 # host_without HOOK FEATURE [PARAMETER]: another one may need it as well ($also)
 host_without() {
 	for other in $MISSING "$REFUSED"; do
@@ -45,7 +42,7 @@ host_without() {
 		if [ "$other" != $MISSING ]; then
 			:	# The same in all that follows.
 		elif [ "$2" = registration ]; then
-			check "$what: the VM is seen" await 60 vm_seen
+			check "$what: the VM is seen" await 60 is_inactive 0
 			equal "$what: the guest's source" "$(g 0 gstat source)" steal
 		else
 			check "$what: the guest registers" await 60 is_active 0
@@ -155,7 +152,7 @@ equal "$what: off is" "$(host_off)" "registration redirect boost$repay rings kic
 check "$what: debugfs says why" grep -q "^kicks off (ioeventfd_write: error -8)" $HOST/features
 check "$what: the log as well" \
 	log_says "built for a kernel that was not tried, and nothing tells what ioeventfd_write is here"
-check "$what: the VM is seen" await 60 vm_seen
+check "$what: the VM is seen" await 60 is_inactive 0
 unload vbalance_host
 show_btf
 

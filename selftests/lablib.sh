@@ -51,8 +51,10 @@ is_active() {	# N
 	grep -q '^active 1' "$(vm_dir "$1")/registration" 2>/dev/null
 }
 
-# The host has let go of guest 0's area, and knows its VM still.
-let_go() { grep -q '^active 0' "$(vm_dir 0)/registration"; }
+# The VM is seen, but no area of it is registered, or not any more.
+is_inactive() {	# N
+	grep -q '^active 0' "$(vm_dir "$1")/registration" 2>/dev/null
+}
 
 all_unpinned() {
 	[ "$(stat_of "$HOST/stats" pages_pinned)" = "$(stat_of "$HOST/stats" pages_unpinned)" ]
