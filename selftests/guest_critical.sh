@@ -65,7 +65,7 @@ look_at_polls() {
 		END { print within + 0, silent + 0 }' "$KTAP_TMP/polls" "$KTAP_TMP/looks" >> "$KTAP_TMP/within"
 	for file in polls looks; do
 		# Not the same time: nothing could have been seen.
-		awk -v what=$file 'NR == 1 { from = $1 } { to = $2 }
+		awk -v what="$file" 'NR == 1 { from = $1 } { to = $2 }
 			END { print "# " NR " " what " from " from " to " to }' "$KTAP_TMP/$file"
 	done
 	echo "# looks within a poll, and nothing said: $(tail -n 1 "$KTAP_TMP/within")"
