@@ -446,6 +446,7 @@ static void vbh_maintain(struct work_struct *work)
 		if (todo.old_reg) {
 			/* Hooks that still use it are read sides. */
 			synchronize_rcu();
+			vb_fault_wait("tell");
 			raw_spin_lock_irqsave(&vbh_lock, flags);
 			/* Unless the VM has ended since. */
 			if (vm->tell)

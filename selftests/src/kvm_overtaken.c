@@ -106,6 +106,29 @@ static void destroyed(int folders)
 	report(AWAIT(vm_folders() == folders), "destroyed: the VM is forgotten");
 }
 
+/* Between the guest's word and the host's last one the memory gets an owner. */
+static void destroyed_untold(int folders)
+{
+	struct vb_header *h;
+
+	vm_create(&vm, 1);
+	h = vm_header(&vm, VM_AREA, 4, COOKIE);
+	expect(vm_register(&vm, VM_AREA, COOKIE), 0, "untold: registered");
+	work_item_waits("tell");
+	expect(vm_op(&vm, VB_OP_UNREGISTER, 0, 0, COOKIE), 0,
+	       "untold: unregisters");
+	/* Nothing shows that it has come there. */
+	usleep(200000 * slowness());
+	vm_close(&vm);
+	expect(h->host_status, VB_HOST_ACTIVE, "untold: when it is destroyed");
+	work_item_goes_on();
+	report(all_unpinned(), "untold: nothing stays pinned");
+	report(h->cookie == COOKIE && h->host_status == VB_HOST_ACTIVE,
+	       "untold: nor is it any more");
+	munmap(vm.mem, VM_MEM);
+	report(AWAIT(vm_folders() == folders), "untold: the VM is forgotten");
+}
+
 int main(void)
 {
 	int folders;
@@ -121,5 +144,6 @@ int main(void)
 	unregisters_refused();
 	reset();
 	destroyed(folders);
+	destroyed_untold(folders);
 	return end();
 }

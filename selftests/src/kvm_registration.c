@@ -245,6 +245,29 @@ static void largest(void)
 	report(all_unpinned(), "a VM that goes while registered is unpinned");
 }
 
+/* Its memory may be a file's, and that another VM's already. */
+static void ended(void)
+{
+	struct vb_vcpu_host was, *t;
+	struct vb_header *h;
+	struct minivm m;
+
+	vm_create(&m, 2);
+	h = vm_header(&m, VM_AREA, 4, COOKIE);
+	t = vm_host_table(h);
+	expect(vm_register(&m, VM_AREA, COOKIE), 0, "of memory that stays");
+	was = t[1];
+	vm_call(&m, 1, VB_HYPERCALL, VB_OP_PROBE, 0, 0, 0);
+	report(was.cookie == COOKIE && was.changed_tsc != t[1].changed_tsc,
+	       "a call is written into its table");
+	was = t[1];
+	vm_close(&m);
+	report(all_unpinned() && !memcmp(&was, &t[1], sizeof(was)),
+	       "a VM's end is not");
+	expect(h->host_status, VB_HOST_GONE, "whose host has gone");
+	munmap(m.mem, VM_MEM);
+}
+
 static void killed(void)
 {
 	pid_t pid = fork();
@@ -298,6 +321,7 @@ int main(void)
 	vm_destroy(&m);
 	sleeps_within();
 	largest();
+	ended();
 	killed();
 	churn();
 	AWAIT(vm_folders() == folders);
