@@ -152,10 +152,11 @@ counts >> "$KTAP_TMP/counts"
 sed 's/^/# armed, interrupts of the others: /' "$KTAP_TMP/counts"
 check "$name: the others have interrupts in which they look" \
 	awk 'NR == 2 { exit $2 - n < 100 } { n = $2 } END { if (NR < 2) exit 1 }' "$KTAP_TMP/counts"
-# It is away now and then, and for the two commands. A timer for each queue with
-# traffic is armed five times for a packet.
-check "$name: fewer timers are armed than packets come" \
-	awk 'NR == 2 { exit $1 - n >= 200 } { n = $1 } END { if (NR < 2) exit 1 }' "$KTAP_TMP/counts"
+# It is away now and then, and for the two commands: one in 60 of these arms a
+# timer, in 16 on a debug kernel. If the owner did not matter one in three would,
+# there in six.
+check "$name: few of them arm a timer" \
+	awk 'NR == 2 { exit 8 * ($1 - n) >= $2 - m } { n = $1; m = $2 } END { if (NR < 2) exit 1 }' "$KTAP_TMP/counts"
 guest 0 'kill $(cat /tmp/loops)' </dev/null
 renice 0 -p "$(vcpu_tids 0 | head -n 1)"
 at_rest_alone
