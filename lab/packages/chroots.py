@@ -10,7 +10,7 @@ LAB = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(LAB), str(LAB / "boots")]
 
 import booting  # noqa: E402
-from vblab import paths, root, util  # noqa: E402
+from vblab import kernels, paths, root, util  # noqa: E402
 
 VERSION = (paths.REPO / "VERSION").read_text().strip()
 MODULES = ("vbalance_guest", "vbalance_host")
@@ -138,6 +138,13 @@ class StoryTest:
         story = Story(cls.root, cls.work)
         cls.tell(story)
         cls.steps = story.run()
+
+    def need_in_lab(self, kernel, release):
+        """Skip the test if the lab boots another release as @kernel."""
+        found = kernels.get(kernel).release
+        if found != release:
+            self.skipTest(f"the lab has {found}, the headers here are "
+                          f"{release}'s: lab/lab doctor --update")
 
     def output(self, name):
         """Of a step that must have gone well."""

@@ -13,7 +13,7 @@ from chroots import (EXPORT, MAKE_NAME, MAKE_NO_KVM, MAKE_REAL_TIME, MODULES,
                      MODULES_OF, VERSION, WHOLE, Story, StoryTest, releases)
 import booting      # chroots says where it is
 from signature import split_module
-from vblab import deb, kernels, paths, root, util
+from vblab import deb, paths, root, util
 
 UNITS = ("vbalance-guest.service", "vbalance-host.service")
 COMMAND_LINES = {"quiet": "succeeded", "quiet vbalance=off": "failed",
@@ -370,10 +370,7 @@ class Package(StoryTest):
 
     def assert_modules_work(self, kernel, release):
         """@kernel: of the lab; @release: for which they were built here."""
-        found = kernels.get(kernel).release
-        if found != release:
-            self.skipTest(f"the lab has {found}, the headers here are "
-                          f"{release}'s")
+        self.need_in_lab(kernel, release)
         run = booting.Run("--host-kernel", kernel, "--guest-kernel", kernel,
                           "--blk", "1", "--timeout", "520",
                           "--add", f"{self.work / release}:dkms",

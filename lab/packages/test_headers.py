@@ -40,7 +40,7 @@ cp -r /mnt/repo "/tmp/$K"
 # With one header that is another one meanwhile. ONLY=CONFIG_KVM=: the guest's.
 TRY = """cd "/usr/src/$K-common" && cp "$FILE" /tmp/as-it-was &&
 sed -i "$EDIT" "$FILE" && ! cmp -s "$FILE" /tmp/as-it-was || exit 99
-make -s -C "/tmp/$K" KDIR="/usr/src/$K" KBUILD_MODPOST_WARN=1 $ONLY $CC
+make -s -C "/tmp/$K" KDIR="/usr/src/$K" KBUILD_MODPOST_WARN=1 $ONLY $MORE
 status=$?
 cp /tmp/as-it-was "$FILE"
 exit $status
@@ -52,9 +52,9 @@ class Headers(StoryTest, unittest.TestCase):
 
     @classmethod
     def tell(cls, story):
-        def attempt(step, file, edit, only="CONFIG_KVM=", compiler=""):
+        def attempt(step, file, edit, only="CONFIG_KVM=", more=""):
             story.step(step, TRY, K=KERNEL, FILE=file, EDIT=edit, ONLY=only,
-                       CC=compiler)
+                       MORE=more)
 
         story.step("kernel", MAKE, K=KERNEL, LIKE=cls.kernel)
         for name, (file, edit) in CHANGED.items():
@@ -67,7 +67,10 @@ class Headers(StoryTest, unittest.TestCase):
             attempt(f"hooked-{name}", file, f"/\\b{name}(/{edit}", only="")
         attempt("insane", FTRACE_H, "1i #error as in no kernel")
         # One that has nothing to say against anything.
-        attempt("any", FTRACE_H, "1i /* as it was */", compiler="CC=true")
+        attempt("any", FTRACE_H, "1i /* as it was */", more="CC=true")
+        attempt("none", FTRACE_H, "1i /* as it was */", more="CC=gcc-none")
+        attempt("old", FTRACE_H, "1i /* as it was */",
+                more="VERSION=6 PATCHLEVEL=0")
         # What no answer but one needs.
         attempt("half-sane", SCHED_H, "1i #error as in no other kernel")
 
@@ -114,7 +117,16 @@ class Headers(StoryTest, unittest.TestCase):
         said = self.assert_no_answers(
             "insane", "vbalance: a file that includes only kernel headers "
             "does not compile")
-        self.assertNotIn("error: ", said)
+        self.assertIn("error: #error as in no kernel", said)
+
+    def test_a_compiler_that_is_not_there(self):
+        said = self.assert_no_answers(
+            "none", "is the compiler the one that it was configured for?")
+        self.assertRegex(said, "gcc-none: .*(not found|No such file)")
+
+    def test_a_kernel_that_is_too_old(self):
+        self.assert_no_answers(
+            "old", "vbalance: kernels before 6.1 are not supported")
 
     def test_nor_when_each_would_be_yes(self):
         self.assert_no_answers(

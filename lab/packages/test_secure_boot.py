@@ -12,7 +12,7 @@ import unittest
 from chroots import EXPORT, MODULES, WHOLE, Story, StoryTest
 import booting      # chroots says where it is
 from signature import split_module
-from vblab import kernels, root, uefi
+from vblab import root, uefi
 
 # Of all that a firmware has of us, as its owner: any number.
 OWNER = "605dab50-e046-4300-abb6-3dd810dd8b23"
@@ -61,10 +61,7 @@ class SecureBoot(StoryTest):
     def test_kernel_verifies(self):
         self.output("install")
         self.output("export")
-        found = kernels.get(self.KERNEL).release
-        if found != self.release:
-            self.skipTest(f"the lab has {found}, the headers here are "
-                          f"{self.release}'s")
+        self.need_in_lab(self.KERNEL, self.release)
         self.make()
         run = booting.Run(
             "--host-kernel", self.KERNEL, "--guests", "0", "--timeout", "300",

@@ -37,6 +37,14 @@ class Uncovered(unittest.TestCase):
                 self.assertEqual(self.lines((1, 0), "if (x)", line),
                                  [f"  a/b.c:2: {line}"])
 
+    def test_what_follows_a_failure(self):
+        for line in ("if (WARN_ON_ONCE(x))", "if (IS_ERR(p)) {"):
+            with self.subTest(line):
+                self.assertEqual(self.lines((1, 0), line, "return 0;"),
+                                 ["E a/b.c:2: return 0;"])
+        self.assertEqual(self.lines((0, 1), "return 0;", "WARN_ON(x);"),
+                         ["  a/b.c:1: return 0;"])
+
     def test_what_belongs_to_an_error_path(self):
         # Up to the next line that ran, whatever is no code between.
         self.assertEqual(self.lines(

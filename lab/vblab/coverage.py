@@ -48,6 +48,8 @@ _ERROR_PATH = re.compile(r"\bgoto (err|out|fail|no_)|\breturn -\w*E[A-Z]+\b"
                          r"|[=?:] -\w*E[A-Z]+\b|\breturn (err|ret|NULL);"
                          r"|\b(return|err =) PTR_ERR\(|\berr = [a-z]+;"
                          r"|\bpr_(err|warn)|^(err|out|fail|no)_?\w*:")
+# The line before: what follows is one, whatever it does.
+_FAILED = re.compile(r"\b(WARN(_ON)?(_ONCE)?|IS_ERR(_OR_NULL)?)\(")
 
 
 def _blocks(lines: list[dict]) -> list[list[int]]:
@@ -79,7 +81,9 @@ def uncovered(data: dict, source: dict[str, list[str]]) -> list[str]:
                  sorted(f["lines"], key=lambda l: l["count"])}
         for block in _blocks(list(lines.values())):
             said = [text[n - 1].strip() for n in block]
-            mark = "E" if any(map(_ERROR_PATH.search, said)) else " "
+            before = text[block[0] - 2] if block[0] > 1 else ""
+            mark = "E" if _FAILED.search(before) or \
+                any(map(_ERROR_PATH.search, said)) else " "
             found += [f"{mark} {f['file']}:{n}: {words}"
                       for n, words in zip(block, said)]
     return found
