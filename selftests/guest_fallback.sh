@@ -178,7 +178,28 @@ equal "because of the reset" "$(counts)" "3 2 1 "
 guest_wait 0
 guest_stop 0
 check "nothing is left of it" await 60 nothing_left
+unload vbalance_host
+
+# ---- a host that offers no steal time either ----
+guest_start 0 -cpu "$GUEST_CPU,-kvm-steal-time"
+guest_wait 0
+guest 0 'burn 4 >/dev/null 2>&1 </dev/null &'
+check "no steal time: the module loads" guest 0 'insmod /lab/vbalance_guest.ko'
+equal "no steal time: and says so" "$(g 0 'sed -n "s/^steal //p" $GUEST/features')" \
+	"off (host offers no steal time)"
+equal "no steal time: there is no source" "$(gstat source)" none
+knows_nothing() { [ "$(gstat no_source)" -gt "$1" ]; }
+check "no steal time: it looks, and nothing is known" await 60 knows_nothing 0
+equal "no steal time: so nobody is away" "$(g 0 'cols $GUEST/vcpus run' | sort -u)" running
+check "no steal time: a host module comes" load vbalance_host
+check "no steal time: its page is the source" await 60 source_is 0 page
+check "no steal time: of stacked busy vCPUs one runs" await 60 one_runs
+check "no steal time: the host module goes" unload vbalance_host
+check "no steal time: there is no source again" await 60 source_is 0 none
+check "no steal time: and nothing is known" await 60 knows_nothing "$(gstat no_source)"
+check "no steal time: the module unloads" guest 0 'rmmod vbalance_guest'
+guest_log_clean 0
+guest_stop 0
 guest_start 0
 guest_wait 0
-unload vbalance_host
 ktap_end
