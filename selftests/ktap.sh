@@ -362,27 +362,39 @@ traffic_sent() {
 # What guests counted; lablib.sh knows some.
 guests_net() { :; }
 
-# Each packet that was sent so far must have been answered, once, by the time
-# that later ones are.
-traffic_stop() {	# NAME
-	ktap_ping=$(cat "$KTAP_TRAFFIC.pid")
-	kill -QUIT "$ktap_ping"
-	await 20 traffic_sent
-	await 120 traffic_passed "${KTAP_SENT:-0}"
-	ktap_net=$(net_counters)
-	kill -INT "$ktap_ping"
-	wait "$ktap_ping"
-	KTAP_KILL=$(echo "$KTAP_KILL " | sed "s/ $ktap_ping / /")
-	ktap_bad=$(awk -v sent="${KTAP_SENT:-0}" '
+# Those that were sent and not answered once; and how many answers came behind
+# later ones.
+traffic_bad() {
+	awk -v sent="${KTAP_SENT:-0}" -v behind="$KTAP_TRAFFIC.behind" '
 		/bytes from/ && match($0, /icmp_seq=[0-9]+/) {
-			n[substr($0, RSTART + 9, RLENGTH - 9) + 0]++
+			seq = substr($0, RSTART + 9, RLENGTH - 9) + 0
+			if (seq < last) nr_behind++
+			else last = seq
+			n[seq]++
 		}
 		END {
 			if (!sent) print "nothing sent"
 			for (i = 1; i <= sent; i++)
 				if (n[i] != 1) print "packet " i ": " n[i] + 0 " answers"
-		}' "$KTAP_TRAFFIC")
-	echo "# $1: ${KTAP_SENT:-0} packets"
+			print nr_behind + 0 > behind
+		}' "$KTAP_TRAFFIC"
+}
+traffic_complete() { [ -z "$(traffic_bad)" ]; }
+
+# Each packet that was sent so far must have been answered, once, while later ones
+# are: these may come first, through another queue of the device.
+traffic_stop() {	# NAME
+	ktap_ping=$(cat "$KTAP_TRAFFIC.pid")
+	kill -QUIT "$ktap_ping"
+	await 20 traffic_sent
+	await 120 traffic_passed "${KTAP_SENT:-0}"
+	await 120 traffic_complete
+	ktap_net=$(net_counters)
+	kill -INT "$ktap_ping"
+	wait "$ktap_ping"
+	KTAP_KILL=$(echo "$KTAP_KILL " | sed "s/ $ktap_ping / /")
+	ktap_bad=$(traffic_bad)
+	echo "# $1: ${KTAP_SENT:-0} packets, $(cat "$KTAP_TRAFFIC.behind") of all answered behind later ones"
 	equal "$1" "$ktap_bad" ""
 	[ -z "$ktap_bad" ] || {
 		echo "$ktap_net"
